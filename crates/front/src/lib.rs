@@ -1,0 +1,1 @@
+//! kempe-front
