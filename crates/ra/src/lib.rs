@@ -1,1 +1,5 @@
-//! kempe-ra
+//! Register allocation: data in, places and edits out.
+
+pub mod problem;
+
+pub use problem::*;

@@ -1,0 +1,239 @@
+//! The allocation problem: what the allocator is handed.
+//!
+//! Everything is a dense table indexed by a `u32` id. The allocator knows no IR and no GPU: a register file is
+//! data ([`RegisterFile`]), a program is a view ([`Program`]) with operands, and what memory traffic costs comes
+//! in as [`Costs`]. The answer is an [`crate::Allocation`]; the program itself is never edited.
+
+use std::ops::Range;
+
+/// One unit of the register file: the smallest thing that holds a value part (a row, a half register, a lane).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Unit(pub u16);
+
+/// A named set of units (index into [`RegisterFile::sets`]).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct SetId(pub u8);
+
+/// A set of units that an instruction destroys (index into [`RegisterFile::clobbers`]). `0` destroys nothing.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct ClobberId(pub u8);
+
+/// A virtual register, in SSA form: exactly one operand or block parameter defines it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct VReg(pub u32);
+
+/// A block (index into [`Program::blocks`]); the entry is block 0. Blocks stand in the order the machine walks.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Block(pub u32);
+
+/// An instruction (index into [`Program::insts`]).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Inst(pub u32);
+
+/// How a value can be made again without memory; the meaning belongs to the target.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Recipe(pub u32);
+
+/// A place in memory that holds one value part for all lanes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Slot(pub u32);
+
+/// A group of virtual registers that must stand side by side where an operand asks for it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Group(pub u32);
+
+/// The register file as data.
+#[derive(Clone, Debug, Default)]
+pub struct RegisterFile {
+    /// Names of the units, for messages.
+    pub units: Vec<String>,
+    pub sets: Vec<UnitSet>,
+    /// Clobber masks; entry 0 is empty.
+    pub clobbers: Vec<Vec<Unit>>,
+    /// Units taken out of every set as soon as the program needs memory edits (spill base, edit scratch).
+    /// The allocator first tries without memory edits; when it needs one it starts over once without these.
+    pub edit_reserved: Vec<Unit>,
+    /// What a memory edit destroys besides its own result (for example everything that a thread switch loses).
+    pub memory_edit_clobbers: ClobberId,
+}
+
+/// A named set of units that operands and virtual registers refer to.
+#[derive(Clone, Debug)]
+pub struct UnitSet {
+    pub name: String,
+    /// Members in order of preference.
+    pub units: Vec<Unit>,
+    /// `true`: hand registers out round robin (fewer false dependences); `false`: always the first that is free.
+    pub rotate: bool,
+    /// Where a value of this set goes under pressure.
+    pub backing: Backing,
+}
+
+/// Where a value of a set goes when the set is full.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Backing {
+    /// A spill slot.
+    Memory,
+    /// Another set, by a copy (a flag kept in an ordinary register).
+    Set(SetId),
+    /// Nowhere: only recomputation can make it again.
+    None,
+}
+
+/// When an operand reads or writes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OperandKind {
+    /// Read at the start of the instruction.
+    Use,
+    /// Written at the end: may share a unit with a use that dies here.
+    Def,
+    /// Written before the uses are read: shares a unit with no use.
+    EarlyDef,
+}
+
+/// One operand of an instruction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Operand {
+    pub vreg: VReg,
+    pub kind: OperandKind,
+    /// The set this operand must lie in (a subset of, or equal to, the home set of the register).
+    pub set: SetId,
+    /// For a def: it must take the unit of this use (index within the instruction's operands). A write under a
+    /// predicate is a def tied to the previous version, which may be undefined ([`VRegInfo::undefined`]).
+    pub tied: Option<u8>,
+    /// Exactly this unit.
+    pub fixed: Option<Unit>,
+    /// A soft wish for a unit.
+    pub hint: Option<Unit>,
+    /// Member `index` of a vector operand: all operands of this instruction with the same `group` take
+    /// consecutive units, the first at a multiple of `align`.
+    pub vector: Option<VectorPart>,
+}
+
+/// Position of an operand inside a vector operand of its instruction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct VectorPart {
+    pub group: Group,
+    pub index: u8,
+    pub align: u8,
+}
+
+/// One instruction as the allocator sees it.
+#[derive(Clone, Debug)]
+pub struct InstInfo {
+    /// Range in [`Program::operands`]. Uses and defs in any order.
+    pub operands: Range<u32>,
+    /// Destroyed at the instruction, after the uses were read and before the defs are written.
+    pub clobbers: ClobberId,
+    /// No edit that touches memory may stand directly before this instruction (inside a region).
+    pub no_memory_edit_before: bool,
+    /// A register-to-register move: the allocator tries to give both operands the same unit.
+    pub is_move: bool,
+}
+
+/// One block. Its last instruction is the terminator; edge moves at the end stand before it.
+#[derive(Clone, Debug, Default)]
+pub struct BlockInfo {
+    pub insts: Range<u32>,
+    pub params: Vec<VReg>,
+    /// Successors with their arguments, one per parameter of the successor. Critical edges are not allowed:
+    /// a block with several successors has only successors with one predecessor.
+    pub succs: Vec<Edge>,
+    pub preds: Vec<Block>,
+    /// Estimated executions (1.0 for the entry).
+    pub frequency: f32,
+    pub loop_depth: u32,
+}
+
+#[derive(Clone, Debug)]
+pub struct Edge {
+    pub to: Block,
+    pub args: Vec<VReg>,
+}
+
+/// What is known of one virtual register.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct VRegInfo {
+    /// The set it may live in between its operands.
+    pub home: SetId,
+    /// Number of units (consecutive, aligned to the next power of two); nearly always 1.
+    pub size: u8,
+    /// How it can be made again anywhere, from nothing but uniforms and constants.
+    pub recipe: Option<Recipe>,
+    /// Never written: reading it is allowed and gives anything. It takes no register and is never spilled.
+    pub undefined: bool,
+}
+
+/// The program view.
+#[derive(Clone, Debug, Default)]
+pub struct Program {
+    pub blocks: Vec<BlockInfo>,
+    pub insts: Vec<InstInfo>,
+    pub operands: Vec<Operand>,
+    pub vregs: Vec<VRegInfo>,
+    /// What a recomputation costs, by recipe, in cycles.
+    pub recipe_cost: Vec<f32>,
+}
+
+/// Costs of edits in estimated cycles.
+#[derive(Clone, Copy, Debug)]
+pub struct Costs {
+    pub copy: f32,
+    pub swap: f32,
+    pub spill: f32,
+    pub fill: f32,
+}
+
+/// Options that every front of the allocator offers.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// At most this many units of each set backed by memory (after `edit_reserved`).
+    pub max_registers: Option<u32>,
+    /// Spill every value that may be spilled (for tests): as if the limit were the smallest that still works.
+    pub force_spill: bool,
+}
+
+/// A point between instructions. Edits of one point happen in the order of the list.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Point {
+    /// Directly before this instruction.
+    Before(Inst),
+    /// Directly after this instruction (never a terminator).
+    After(Inst),
+}
+
+/// Something the allocator wants inserted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Edit {
+    Copy { from: Unit, to: Unit },
+    Swap { a: Unit, b: Unit },
+    Spill { from: Unit, slot: Slot },
+    Fill { slot: Slot, to: Unit },
+    Recompute { recipe: Recipe, to: Unit },
+}
+
+/// The answer.
+#[derive(Clone, Debug, Default)]
+pub struct Allocation {
+    /// One unit (the first one, for wide registers) per entry of [`Program::operands`]. An undefined use has a
+    /// unit too (any that is legal there).
+    pub places: Vec<Unit>,
+    /// In order of points; edge moves stand before the terminator of a block with one successor, or before the
+    /// first instruction of a block with one predecessor.
+    pub edits: Vec<(Point, Edit)>,
+    /// Number of spill slots.
+    pub slots: u32,
+    /// Whether `edit_reserved` units were taken out (any memory edit exists).
+    pub memory_edits: bool,
+    /// Highest pressure that was seen in any set before spilling, for statistics.
+    pub max_pressure: u32,
+}
+
+/// Why there is no allocation.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Failure {
+    /// More is live at once than fits, even after spilling everything: the instruction and what is live there.
+    OutOfRegisters { at: Inst, set: SetId, live: Vec<VReg> },
+    /// The problem itself is malformed (a critical edge, a use without definition, an operand outside its set).
+    Malformed(String),
+}
