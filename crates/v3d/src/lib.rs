@@ -1,1 +1,5 @@
-//! kempe-v3d
+//! Broadcom V3D 4.2 and 7.1: instruction set, code generation, validation and simulation.
+
+pub mod instr;
+pub mod magic;
+pub mod ops;
