@@ -1,1 +1,17 @@
-//! kempe-ir
+//! The intermediate representation: scalar SSA over blocks whose order is their structure.
+//!
+//! * [`entity`]: ids and dense tables; [`types`]: scalar types and address spaces
+//! * [`ops`]: the one table of operations; [`module`]: modules, functions, blocks, instructions
+//! * [`builder`]: appending instructions
+
+pub mod builder;
+pub mod entity;
+pub mod module;
+pub mod ops;
+pub mod types;
+
+pub use builder::Builder;
+pub use entity::{Arena, Entity, Table};
+pub use module::*;
+pub use ops::{Class, Effect, Op, Sig};
+pub use types::{Space, Type};
