@@ -1,1 +1,10 @@
-//! kempe-mir
+//! Machine IR: what a target selects, what the allocator sees, what is emitted.
+//!
+//! * [`function`]: machine code in SSA form over virtual registers; its program view is the allocator's own
+//! * [`artifact`]: the result of a compile
+
+pub mod artifact;
+pub mod function;
+
+pub use artifact::{Artifact, Stats, UniformSource};
+pub use function::{Mir, MirBuilder};

@@ -2,4 +2,5 @@
 
 pub mod instr;
 pub mod magic;
+pub mod mops;
 pub mod ops;

@@ -1,0 +1,134 @@
+//! Machine instructions before allocation: what `select` makes and `finish` expands.
+//!
+//! One [`MInst`] is one thing that must not be torn apart by the allocator: an ALU operation, but also a whole
+//! memory access with its thread switch, a 32-bit multiplication with its hidden register, or a comparison together
+//! with what it guards. Flags therefore never live between two of these instructions, and no edit can come between a
+//! push and its consumer; `finish` leaves a push out when the flags already hold the same comparison.
+//!
+//! # Operands
+//! In the allocator's operand list of an instruction stand, in this order:
+//! 1. the defs (`dst`, or all result words);
+//! 2. the uses of the test: the mask if [`Test::mask`], then the [`Src::Use`] sources of its comparison;
+//! 3. the uses of the operation: its [`Src::Use`] sources in order, or address and then data words;
+//! 4. for a predicated write the previous version, a use to which the def is tied.
+
+use crate::instr::{Op, Pack, Unpack};
+use kempe_mir::UniformSource;
+
+/// A source of a machine instruction.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Src {
+    #[default]
+    None,
+    /// The next use operand.
+    Use,
+    /// A small immediate, by its code 0 to 47. At most one different code in an instruction (test and operation
+    /// are expanded to instructions of their own, each with its own limit).
+    Imm(u8),
+}
+
+/// A comparison into flag A.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum CmpOp {
+    /// `a != 0` (one source).
+    NonZero,
+    Ieq,
+    Slt,
+    Ult,
+    /// False when unordered.
+    Feq,
+    Flt,
+    Fle,
+}
+
+/// One comparison, possibly inverted.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Cmp {
+    pub op: CmpOp,
+    pub src: [Src; 2],
+    /// Only `None` or `Abs`, on float comparisons.
+    pub unpack: [Unpack; 2],
+    pub invert: bool,
+}
+
+/// A per-lane condition: `(mask == 0) && cmp`, each part optional (at least one is there).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Test {
+    /// The first use is the execution mask: a lane runs where it is 0.
+    pub mask: bool,
+    pub cmp: Option<Cmp>,
+}
+
+/// Which memory an access touches, for the order of loads after stores. A bit set.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct MemClass(pub u8);
+
+impl MemClass {
+    /// Never written by the program.
+    pub const READ_ONLY: MemClass = MemClass(0);
+    pub const STORAGE: MemClass = MemClass(1);
+    pub const SHARED: MemClass = MemClass(2);
+    /// Private arrays in scratch memory.
+    pub const PRIVATE: MemClass = MemClass(4);
+    /// Spill slots.
+    pub const SPILL: MemClass = MemClass(8);
+}
+
+/// The type field of a general TMU access (reference 12.2).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum TmuType {
+    I8,
+    I16,
+    Vec2,
+    Vec3,
+    Vec4,
+    U8,
+    U16,
+    Word,
+}
+
+/// When a branch is taken.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum When {
+    /// The test holds in lane 0: for conditions that are the same in all lanes. Lane 0 of a batch always exists.
+    Lane0,
+    /// The test fails in lane 0.
+    NotLane0,
+    /// The test holds in some live lane (lanes without sample flags are ignored).
+    Any,
+    /// The test holds in no live lane.
+    NoLane,
+}
+
+/// One machine instruction before allocation.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum MInst {
+    /// First instruction of the program: its defs are fixed to the payload rows.
+    Entry,
+    /// `dst = op(src)`; with a test only in the lanes where it holds, the def then being tied to the old version.
+    Alu { op: Op, pack: Pack, src: [Src; 2], unpack: [Unpack; 2], test: Option<Test> },
+    /// `dst = test ? src[0] : src[1]`.
+    Select { test: Test, src: [Src; 2], unpack: [Unpack; 2] },
+    /// `dst = a * b` modulo 2^32.
+    Mul32 { src: [Src; 2] },
+    /// `dst` = the next word of the uniform stream (made again by a recipe of the same number).
+    Uniform(UniformSource),
+    /// `count` consecutive words through the side band, from the address in the one use (the same in all lanes).
+    Sideband { count: u8 },
+    /// Loads `count` result words (`Vec2`..`Vec4`) or one.
+    TmuLoad { ty: TmuType, count: u8, class: MemClass, test: Option<Test> },
+    /// Stores `count` words.
+    TmuStore { ty: TmuType, count: u8, class: MemClass, test: Option<Test> },
+    /// Atomic of operation code `op`; `data` data words (0: increment, decrement; 2: compare, new). One result.
+    TmuAtomic { op: u8, data: u8, class: MemClass, test: Option<Test> },
+    /// All stores so far are done before anything that follows.
+    TmuWait,
+    /// Work-group barrier, after a [`MInst::TmuWait`].
+    Barrier,
+    /// Terminator: to successor 0 when taken, else to successor 1, which is the next block.
+    Branch { test: Test, when: When },
+    /// Terminator: to the only successor (no code when it is the next block).
+    Jump,
+    /// Terminator: end of the program.
+    End,
+}
