@@ -131,7 +131,8 @@ pub struct InstInfo {
     pub is_move: bool,
 }
 
-/// One block. Its last instruction is the terminator; edge moves at the end stand before it.
+/// One block. Its last instruction is the terminator; edge moves at the end stand before it. A terminator defines
+/// nothing, and the terminator of a block with one successor has no operands and no clobbers.
 #[derive(Clone, Debug, Default)]
 pub struct BlockInfo {
     pub insts: Range<u32>,
@@ -187,7 +188,8 @@ pub struct Costs {
 /// Options that every front of the allocator offers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// At most this many units of each set backed by memory (after `edit_reserved`).
+    /// At most this many units of each set backed by memory (after `edit_reserved`). Units that memory edits
+    /// destroy are not counted and stay; units that a fixed operand names are kept first.
     pub max_registers: Option<u32>,
     /// Spill every value that may be spilled (for tests): as if the limit were the smallest that still works.
     pub force_spill: bool,
@@ -227,6 +229,10 @@ pub struct Allocation {
     pub memory_edits: bool,
     /// Highest pressure that was seen in any set before spilling, for statistics.
     pub max_pressure: u32,
+    /// Defs (indices into [`Program::operands`], ascending) whose value nothing reads, neither an operand nor an
+    /// edit: it was never used, or every use got it back from its recipe. An instruction all of whose defs stand
+    /// here and that has no other effect may be removed.
+    pub unused_defs: Vec<u32>,
 }
 
 /// Why there is no allocation.
@@ -236,4 +242,33 @@ pub enum Failure {
     OutOfRegisters { at: Inst, set: SetId, live: Vec<VReg> },
     /// The problem itself is malformed (a critical edge, a use without definition, an operand outside its set).
     Malformed(String),
+    /// The allocator made a mistake and checker A saw it: instruction, operand, what was expected, what was found.
+    /// No code may be made from it.
+    CheckFailed(String),
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Failure::OutOfRegisters { at, set, live } => {
+                write!(
+                    f,
+                    "out of registers at instruction {} in set {}: {} values needed",
+                    at.0,
+                    set.0,
+                    live.len()
+                )
+            }
+            Failure::Malformed(text) => write!(f, "malformed allocation problem: {text}"),
+            Failure::CheckFailed(text) => write!(f, "register allocation is wrong: {text}"),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl Default for Costs {
+    fn default() -> Costs {
+        Costs { copy: 1.0, swap: 3.0, spill: 10.0, fill: 10.0 }
+    }
 }
