@@ -3,10 +3,12 @@
 //! * [`entity`]: ids and dense tables; [`types`]: scalar types and address spaces
 //! * [`ops`]: the one table of operations; [`module`]: modules, functions, blocks, instructions
 //! * [`builder`]: appending instructions
+//! * [`eval`]: what every pure operation computes
 //! * [`exec`]: memory, bindings and lanes: what everything that runs a program shares
 
 pub mod builder;
 pub mod entity;
+pub mod eval;
 pub mod exec;
 pub mod module;
 pub mod ops;
