@@ -1,6 +1,10 @@
 //! Broadcom V3D 4.2 and 7.1: instruction set, code generation, validation and simulation.
 
+pub mod asm;
+pub mod decode;
+pub mod encode;
 pub mod instr;
 pub mod magic;
 pub mod mops;
 pub mod ops;
+pub mod tables;
