@@ -23,14 +23,14 @@ use crate::tables::{Unit, available};
 /// The text of a word; `invalid` if it is no instruction. With `quirks`, what the reference tool prints.
 pub fn disassemble(version: Version, word: u64, quirks: bool) -> String {
     match decode(version, word) {
-        Ok(instr) if quirks && unknown_to_reference(&instr) => "invalid".to_owned(),
+        Ok(instr) if quirks && unknown_to_reference(version, &instr) => "invalid".to_owned(),
         Ok(instr) => text(version, &instr, quirks),
         Err(_) => "invalid".to_owned(),
     }
 }
 
-/// Operations that the reference tool does not know yet.
-fn unknown_to_reference(instr: &Instr) -> bool {
+/// Operations that the reference tool does not know yet, and one that it refuses (quirk Q10).
+fn unknown_to_reference(version: Version, instr: &Instr) -> bool {
     use Op::*;
     instr.alu().is_some_and(|alu| {
         alu.parts().iter().any(|part| {
@@ -45,7 +45,7 @@ fn unknown_to_reference(instr: &Instr) -> bool {
                     | Funpackunormhi
                     | Funpacksnormlo
                     | Funpacksnormhi
-            )
+            ) || (part.op == Vfmax && version == Version::V71)
         })
     })
 }
@@ -277,8 +277,11 @@ pub fn assemble(version: Version, source: &str) -> Result<Vec<u64>, AsmError> {
         }
     }
     labels.sort_unstable();
-    let find =
-        |name: &str| labels.binary_search_by(|(known, _)| (*known).cmp(name)).ok().map(|i| labels[i].1);
+    if let Some(twice) = labels.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        let (name, _, number, line) = twice[1];
+        return Err(error(line, number, name, format!("label `{name}` stands twice")));
+    }
+    let find = |name: &str| labels.binary_search_by(|known| known.0.cmp(name)).ok().map(|i| labels[i].1);
     let mut words = Vec::with_capacity(lines.len());
     for (index, (number, line, rest)) in lines.into_iter().enumerate() {
         let parser = Parser { version, line, number, labels: &|name| find(name).map(|to| (index, to)) };

@@ -291,7 +291,9 @@ impl Form {
     /// The lowest key of the form with its modifier bits cleared.
     fn base(&self) -> u16 {
         let key = u16::from(self.codes[0].0) << 6 | self.selectors.trailing_zeros() as u16;
-        key & !(self.pack.mask() | self.a.mask() | self.b.mask())
+        // The source of vpmsetup (4.2) is at the same time what tells it from flnafirst.
+        let source = if self.op == Op::Vpmsetup { 7 } else { 0 };
+        key & !(self.pack.mask() | self.a.mask() | self.b.mask() | source)
     }
 
     /// The key for these modifiers, selectors of sources zero. `None` if the form cannot say them.
