@@ -3,9 +3,11 @@
 //! * [`entity`]: ids and dense tables; [`types`]: scalar types and address spaces
 //! * [`ops`]: the one table of operations; [`module`]: modules, functions, blocks, instructions
 //! * [`builder`]: appending instructions
+//! * [`analysis`]: predecessors, dominators, loops, uses
 //! * [`eval`]: what every pure operation computes
 //! * [`exec`]: memory, bindings and lanes: what everything that runs a program shares
 
+pub mod analysis;
 pub mod builder;
 pub mod entity;
 pub mod eval;
