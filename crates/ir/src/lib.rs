@@ -6,6 +6,7 @@
 //! * [`analysis`]: predecessors, dominators, loops, uses
 //! * [`eval`]: what every pure operation computes
 //! * [`exec`]: memory, bindings and lanes: what everything that runs a program shares
+//! * [`verify`]: is a module well formed?
 
 pub mod analysis;
 pub mod builder;
@@ -15,6 +16,7 @@ pub mod exec;
 pub mod module;
 pub mod ops;
 pub mod types;
+pub mod verify;
 
 pub use builder::Builder;
 pub use entity::{Arena, Entity, Table};
