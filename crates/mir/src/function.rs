@@ -4,7 +4,7 @@
 //! target's own description of it. Nothing is converted on the way to the allocator.
 
 use kempe_ir::Loc;
-use kempe_ra::{Block, BlockInfo, ClobberId, Edge, Inst, InstInfo, Operand, Program, VReg, VRegInfo};
+use kempe_ra::{Block, BlockInfo, ClobberId, Edge, Inst, InstInfo, Operand, Program, Recipe, VReg, VRegInfo};
 
 /// A function of machine instructions of type `I`.
 #[derive(Clone, Debug)]
@@ -16,11 +16,20 @@ pub struct Mir<I> {
     pub locs: Vec<Loc>,
     /// Names of virtual registers from the source, where known (empty string otherwise).
     pub names: Vec<String>,
+    /// What a recipe means: the instruction (without register uses) that makes the value again. One per entry of
+    /// `program.recipe_cost`.
+    pub recipes: Vec<I>,
 }
 
 impl<I> Default for Mir<I> {
     fn default() -> Self {
-        Mir { program: Program::default(), data: Vec::new(), locs: Vec::new(), names: Vec::new() }
+        Mir {
+            program: Program::default(),
+            data: Vec::new(),
+            locs: Vec::new(),
+            names: Vec::new(),
+            recipes: Vec::new(),
+        }
     }
 }
 
@@ -73,6 +82,13 @@ impl<I> MirBuilder<I> {
         self.mir.program.vregs.push(info);
         self.mir.names.push(name);
         VReg(self.mir.program.vregs.len() as u32 - 1)
+    }
+
+    /// A recipe: how a value can be made again anywhere, at this cost in cycles.
+    pub fn recipe(&mut self, data: I, cost: f32) -> Recipe {
+        self.mir.recipes.push(data);
+        self.mir.program.recipe_cost.push(cost);
+        Recipe(self.mir.recipes.len() as u32 - 1)
     }
 
     pub fn inst(&mut self, data: I, operands: &[Operand], clobbers: ClobberId, is_move: bool) -> Inst {
