@@ -288,4 +288,4 @@ fn conditions(alu: &mut Alu, field: u8) -> Result<(), DecodeError> {
 
 #[cfg(test)]
 #[path = "decode_tests.rs"]
-mod tests;
+pub(crate) mod tests;

@@ -240,10 +240,8 @@ fn encode_alu(version: Version, alu: &Alu) -> Result<u64, EncodeError> {
     let sig = tables::find_signal(version, SignalCode { set: alu.signals, field })
         .ok_or(EncodeError::Signals(alu.signals))?;
     let cond = condition_field(alu)?;
-    let (ma, waddr_a) = destination(version, Unit::Add, &alu.add)?;
-    let (mm, waddr_m) = destination(version, Unit::Mul, &alu.mul)?;
-    let key_a = key(version, Unit::Add, &alu.add, &sources.order_a, sources.selector_a)?;
-    let key_m = key(version, Unit::Mul, &alu.mul, &[0, 1], sources.selector_m)?;
+    let (ma, waddr_a, key_a) = part(version, Unit::Add, &alu.add, sources.order_a, sources.selector_a)?;
+    let (mm, waddr_m, key_m) = part(version, Unit::Mul, &alu.mul, [0, 1], sources.selector_m)?;
     // The selector fields of the keys are bits of the operand fields: on 4.2 the selectors themselves, on 7.1 the
     // address of the second source, which `selector_*` holds if it is read.
     let operands = match version {
@@ -396,17 +394,28 @@ fn sources42(alu: &Alu) -> Result<Sources, EncodeError> {
     Err(EncodeError::Order(alu.add.op))
 }
 
-/// The key of one part with its operand bits.
+/// Magic bit, write address, and key with its operand bits of one part.
 #[inline]
-fn key(
+fn part(
     version: Version,
     unit: Unit,
     part: &Part,
-    order: &[usize; 2],
+    order: [usize; 2],
     operands: u16,
-) -> Result<u16, EncodeError> {
+) -> Result<(bool, u8, u16), EncodeError> {
     let table = tables::unit(version, unit);
     let (form, base) = table.of(part.op).ok_or(EncodeError::Op(part.op, unit))?;
+    if !part.op.has_dest() && part.dest != Dest::NOP {
+        return Err(EncodeError::Operands(part.op));
+    }
+    let (magic, address) = match (form.extra, part.dest) {
+        (Extra::Waddr(selector), _) => (false, selector),
+        (Extra::Ma(out), Dest::Row(row @ 0..=63)) => (out, row),
+        (Extra::Ma(_), Dest::Magic(_)) => return Err(EncodeError::RowOnly(part.op)),
+        (_, Dest::Row(row @ 0..=63)) => (false, row),
+        (_, Dest::Magic(n @ 0..=63)) => (true, n),
+        _ => return Err(EncodeError::Register),
+    };
     let key = form
         .key(base, part.pack, part.unpack[order[0]], part.unpack[order[1]])
         .ok_or(EncodeError::Modifier(part.op))?
@@ -416,24 +425,7 @@ fn key(
         let modified = part.pack != Pack::None || part.unpack != [Unpack::None; 2];
         return Err(if modified { EncodeError::Modifier(part.op) } else { EncodeError::Operands(part.op) });
     }
-    Ok(key)
-}
-
-/// Magic bit and write address of a part.
-#[inline]
-fn destination(version: Version, unit: Unit, part: &Part) -> Result<(bool, u8), EncodeError> {
-    let (form, _) = tables::unit(version, unit).of(part.op).ok_or(EncodeError::Op(part.op, unit))?;
-    if !part.op.has_dest() && part.dest != Dest::NOP {
-        return Err(EncodeError::Operands(part.op));
-    }
-    match (form.extra, part.dest) {
-        (Extra::Waddr(selector), _) => Ok((false, selector)),
-        (Extra::Ma(out), Dest::Row(row @ 0..=63)) => Ok((out, row)),
-        (Extra::Ma(_), Dest::Magic(_)) => Err(EncodeError::RowOnly(part.op)),
-        (_, Dest::Row(row @ 0..=63)) => Ok((false, row)),
-        (_, Dest::Magic(n @ 0..=63)) => Ok((true, n)),
-        _ => Err(EncodeError::Register),
-    }
+    Ok((magic, address, key))
 }
 
 /// The condition field (section 7.1) or the signal address.

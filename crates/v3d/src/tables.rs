@@ -726,10 +726,35 @@ pub fn signal_code(version: Version, code: u8) -> SignalCode {
     SIGNALS[version as usize][usize::from(code & 31)]
 }
 
+const NO_CODE: u8 = 255;
+
+/// Codes of plain sets by the bits of the set.
+static PLAIN_CODES: [[u8; 1 << 11]; 2] = [plain_codes(Version::V42), plain_codes(Version::V71)];
+
+const fn plain_codes(version: Version) -> [u8; 1 << 11] {
+    let table = signals(version);
+    let mut codes = [NO_CODE; 1 << 11];
+    let mut code = 0;
+    while code < 32 {
+        if matches!(table[code].field, Field::Plain) {
+            codes[table[code].set.0 as usize] = code as u8;
+        }
+        code += 1;
+    }
+    codes
+}
+
 /// The code that says this, `None` if the set does not exist (rule 1).
 #[inline]
 pub fn find_signal(version: Version, wanted: SignalCode) -> Option<u8> {
-    SIGNALS[version as usize].iter().position(|&s| s == wanted).map(|code| code as u8)
+    match wanted.field {
+        Field::Reserved => None,
+        Field::Plain => PLAIN_CODES[version as usize]
+            .get(usize::from(wanted.set.0))
+            .copied()
+            .filter(|&code| code != NO_CODE),
+        _ => SIGNALS[version as usize].iter().position(|&s| s == wanted).map(|code| code as u8),
+    }
 }
 
 #[cfg(test)]
