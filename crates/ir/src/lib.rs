@@ -7,6 +7,7 @@
 //! * [`eval`]: what every pure operation computes
 //! * [`exec`]: memory, bindings and lanes: what everything that runs a program shares
 //! * [`verify`]: is a module well formed?
+//! * [`text`]: printing and parsing
 
 pub mod analysis;
 pub mod builder;
@@ -15,6 +16,7 @@ pub mod eval;
 pub mod exec;
 pub mod module;
 pub mod ops;
+pub mod text;
 pub mod types;
 pub mod verify;
 
