@@ -3,8 +3,10 @@
 pub mod asm;
 pub mod decode;
 pub mod encode;
+pub mod finish;
 pub mod instr;
 pub mod magic;
 pub mod mops;
 pub mod ops;
+pub mod stats;
 pub mod tables;

@@ -1,0 +1,946 @@
+//! Machine instructions and the allocator's edits to operations on physical registers.
+//!
+//! * A test becomes a push (and an update for a second part); it is left out when flag A already holds the same
+//!   comparison of the same registers.
+//! * Results of loads are collected as late as the code allows: several lookups then share one thread switch and
+//!   the output FIFO is used (reference 12.2). On 4.2 no accumulator may be live at that later switch.
+//! * An address or data word that one ALU operation makes for a TMU access alone is written straight to the TMU.
+//! * A store is waited for only before something that may read what it wrote (and at the end of the program).
+
+use super::FinishError;
+use super::uop::{self, Kind, Origin, UOp, dest, mov, source, under, update};
+use crate::instr::{Cond, Dest, Loc, Op, Pack, Part, Push, Signals, Source, Unpack, Update, Version};
+use crate::magic;
+use crate::mops::{CmpOp, MInst, MemClass, Src, Test, TmuType, When};
+use kempe_ir::UniformWord;
+use kempe_mir::{Mir, UniformSource};
+use kempe_ra::{Allocation, Block, Edit, Inst, OperandKind, Point, Unit, VReg};
+use smallvec::SmallVec;
+
+/// How a block ends, with the flag already in A.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Exit {
+    /// Goes on to this block.
+    Jump(Block),
+    /// Branches to `taken` when flag A (inverted when `inverted`) says so, else goes on to `next`.
+    Branch {
+        when: When,
+        inverted: bool,
+        taken: Block,
+        next: Block,
+    },
+    End,
+}
+
+/// One block of operations.
+#[derive(Debug)]
+pub struct Expanded {
+    pub ops: Vec<UOp>,
+    pub exit: Exit,
+    /// Result words that each TMU sequence of this block brings, by its number in the block.
+    pub words: Vec<u32>,
+}
+
+/// What expansion needs to know beside the code.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame {
+    pub version: Version,
+    /// 2 or 4.
+    pub threads: u32,
+    /// Private arrays in front of the spill slots, bytes per lane.
+    pub private_bytes: u32,
+    /// Registers that memory edits use.
+    pub spill_base: Loc,
+    pub spill_scratch: Loc,
+}
+
+/// What flag A holds: a comparison of registers and immediates.
+type FlagKey = (Option<Source>, Option<(CmpOp, [Source; 2], [Unpack; 2])>, bool);
+
+/// Registers that operations name: rows 0 to 63, accumulators 64 to 69.
+const REGS: usize = 70;
+
+fn reg(l: Loc) -> usize {
+    match l {
+        Loc::Row(r) => r as usize,
+        Loc::Acc(r) => 64 + r as usize,
+    }
+}
+
+struct Pending {
+    seq: u32,
+    /// Where each result word goes; `None`: thrown away.
+    dests: SmallVec<[Option<Loc>; 4]>,
+    origin: Origin,
+    inst: u32,
+}
+
+/// How far ahead the 4.2 accumulator rule looks before it gives up and collects results at once.
+const ACC_LOOKAHEAD: u32 = 16;
+
+pub struct Expander<'a> {
+    frame: Frame,
+    mir: &'a Mir<MInst>,
+    alloc: &'a Allocation,
+    unit_loc: &'a dyn Fn(Unit) -> Loc,
+    /// Number of uses of each virtual register.
+    uses: Vec<u32>,
+    /// Last instruction that uses a register, in its own block (`u32::MAX`: lives on).
+    last_use: Vec<u32>,
+    unused: Vec<bool>,
+    /// Union of every store class of the program: what may be outstanding at a loop header.
+    all_stores: MemClass,
+    // State of the block being expanded.
+    ops: Vec<UOp>,
+    words: Vec<u32>,
+    pending: Vec<Pending>,
+    outstanding: u32,
+    stores: MemClass,
+    flags: Option<FlagKey>,
+    /// Index of the operation that wrote a register last in this block, plus one.
+    written: [u32; REGS],
+    /// The register whose value that is, when it is a single plain ALU operation.
+    holds: [Option<VReg>; REGS],
+    inst: u32,
+    origin: Origin,
+    bad_recipe: bool,
+}
+
+impl<'a> Expander<'a> {
+    pub fn new(
+        frame: Frame,
+        mir: &'a Mir<MInst>,
+        alloc: &'a Allocation,
+        unit_loc: &'a dyn Fn(Unit) -> Loc,
+    ) -> Self {
+        let p = &mir.program;
+        let mut uses = vec![0u32; p.vregs.len()];
+        let mut last_use = vec![0u32; p.vregs.len()];
+        let mut block_of_use = vec![u32::MAX; p.vregs.len()];
+        let mut block_of_def = vec![u32::MAX; p.vregs.len()];
+        let mut all_stores = MemClass::default();
+        for (b, block) in p.blocks.iter().enumerate() {
+            for v in &block.params {
+                block_of_def[v.0 as usize] = b as u32;
+            }
+            for i in block.insts.clone() {
+                for o in mir.operands(Inst(i)) {
+                    let v = o.vreg.0 as usize;
+                    if o.kind == OperandKind::Use {
+                        uses[v] += 1;
+                        last_use[v] = i;
+                        if block_of_use[v] != u32::MAX && block_of_use[v] != b as u32 {
+                            block_of_use[v] = u32::MAX - 1;
+                        } else {
+                            block_of_use[v] = b as u32;
+                        }
+                    } else {
+                        block_of_def[v] = b as u32;
+                    }
+                }
+                match mir.data[i as usize] {
+                    MInst::TmuStore { class, .. } | MInst::TmuAtomic { class, .. } => {
+                        all_stores.0 |= class.0;
+                    }
+                    _ => {}
+                }
+            }
+            for e in &block.succs {
+                for v in &e.args {
+                    uses[v.0 as usize] += 1;
+                    block_of_use[v.0 as usize] = u32::MAX - 1;
+                }
+            }
+        }
+        for v in 0..last_use.len() {
+            if block_of_use[v] != block_of_def[v] {
+                last_use[v] = u32::MAX;
+            }
+        }
+        if alloc.edits.iter().any(|(_, e)| matches!(e, Edit::Spill { .. })) {
+            all_stores.0 |= MemClass::SPILL.0;
+        }
+        let mut unused = vec![false; p.operands.len()];
+        for &o in &alloc.unused_defs {
+            unused[o as usize] = true;
+        }
+        Expander {
+            frame,
+            mir,
+            alloc,
+            unit_loc,
+            uses,
+            last_use,
+            unused,
+            all_stores,
+            ops: Vec::new(),
+            words: Vec::new(),
+            pending: Vec::new(),
+            outstanding: 0,
+            stores: MemClass::default(),
+            flags: None,
+            written: [0; REGS],
+            holds: [None; REGS],
+            inst: 0,
+            origin: Origin::Program,
+            bad_recipe: false,
+        }
+    }
+
+    /// Expands every block.
+    pub fn run(mut self) -> Result<Vec<Expanded>, FinishError> {
+        let p = &self.mir.program;
+        let mut out = Vec::with_capacity(p.blocks.len());
+        let mut stores_out = vec![MemClass::default(); p.blocks.len()];
+        let mut edits = self.alloc.edits.as_slice();
+        for (b, block) in p.blocks.iter().enumerate() {
+            self.ops = Vec::with_capacity(block.insts.len() * 2);
+            self.words = Vec::new();
+            self.flags = None;
+            self.written = [0; REGS];
+            self.holds = [None; REGS];
+            let back = block.preds.iter().any(|q| q.0 as usize >= b);
+            self.stores = if back {
+                self.all_stores
+            } else {
+                MemClass(block.preds.iter().fold(0, |m, q| m | stores_out[q.0 as usize].0))
+            };
+            let mut exit = Exit::End;
+            for i in block.insts.clone() {
+                let inst = Inst(i);
+                self.inst = i;
+                while let Some(((point, edit), rest)) = edits.split_first() {
+                    if *point != Point::Before(inst) {
+                        break;
+                    }
+                    self.edit(*edit);
+                    edits = rest;
+                }
+                if let Some(e) = self.instruction(inst, Block(b as u32))? {
+                    exit = e;
+                }
+                while let Some(((point, edit), rest)) = edits.split_first() {
+                    if *point != Point::After(inst) {
+                        break;
+                    }
+                    self.edit(*edit);
+                    edits = rest;
+                }
+            }
+            stores_out[b] = self.stores;
+            out.push(Expanded {
+                ops: std::mem::take(&mut self.ops),
+                exit,
+                words: std::mem::take(&mut self.words),
+            });
+        }
+        if !edits.is_empty() {
+            return Err(FinishError::bug("an edit of the allocator has no place in the code"));
+        }
+        if self.bad_recipe {
+            return Err(FinishError::bug("a recipe that cannot be made again"));
+        }
+        Ok(out)
+    }
+
+    fn loc(&self, u: Unit) -> Loc {
+        (self.unit_loc)(u)
+    }
+
+    fn emit(&mut self, mut op: UOp) {
+        op.inst = self.inst;
+        if op.origin == Origin::Program {
+            op.origin = self.origin;
+        }
+        let index = self.ops.len() as u32 + 1;
+        for l in op.writes(self.frame.version) {
+            self.written[reg(l)] = index;
+            self.holds[reg(l)] = None;
+            if let Some((mask, cmp, _)) = &self.flags {
+                let hit = |s: Source| uop::source_loc(s) == Some(l);
+                if mask.is_some_and(hit) || cmp.is_some_and(|(_, src, _)| src.into_iter().any(hit)) {
+                    self.flags = None;
+                }
+            }
+        }
+        if op.part.writes_flags() {
+            self.flags = None;
+        }
+        self.ops.push(op);
+    }
+
+    fn emit_part(&mut self, part: Part) {
+        self.emit(UOp::alu(part));
+    }
+
+    // ---- Tests ----
+
+    /// Brings a test into flag A; returns the condition under which it holds.
+    fn test(&mut self, t: &Test, uses: &mut Uses<'_>) -> Cond {
+        let mask = t.mask.then(|| uses.next());
+        let cmp = t.cmp.map(|c| {
+            let src = [uses.take(c.src[0]), uses.take(c.src[1])];
+            (c.op, src, c.unpack)
+        });
+        let invert = t.cmp.is_some_and(|c| c.invert);
+        // With a mask the inversion is part of the update; alone it is part of the condition.
+        let key: FlagKey = (mask, cmp, mask.is_some() && invert);
+        let cond = match (mask, cmp) {
+            (None, Some((op, ..))) => {
+                if invert != (op == CmpOp::NonZero) {
+                    Cond::IfNa
+                } else {
+                    Cond::IfA
+                }
+            }
+            _ => Cond::IfA,
+        };
+        if self.flags == Some(key) {
+            return cond;
+        }
+        if let Some(m) = mask {
+            self.emit_part(uop::push(mov(Dest::NOP, m), Push::Z));
+        }
+        if let Some((op, src, unpack)) = cmp {
+            let part = |o: Op, a: usize, b: usize| Part {
+                unpack: [unpack[a], unpack[b]],
+                ..Part::new(o, Dest::NOP, src[a], src[b])
+            };
+            // Section 7.3.
+            let (part, flag) = match op {
+                CmpOp::NonZero => (mov(Dest::NOP, src[0]), Push::Z),
+                CmpOp::Ieq => (part(Op::Xor, 0, 1), Push::Z),
+                CmpOp::Slt => (part(Op::Min, 1, 0), Push::C),
+                CmpOp::Ult => (part(Op::Sub, 0, 1), Push::C),
+                CmpOp::Feq => (part(Op::Fcmp, 0, 1), Push::Z),
+                CmpOp::Flt => (part(Op::Fcmp, 0, 1), Push::N),
+                CmpOp::Fle => (part(Op::Fcmp, 0, 1), Push::C),
+            };
+            if mask.is_none() {
+                self.emit_part(uop::push(part, flag));
+            } else {
+                let positive = invert == (op == CmpOp::NonZero);
+                let how = match (flag, positive) {
+                    (Push::Z, true) => Update::AndZ,
+                    (Push::Z, false) => Update::AndNz,
+                    (Push::N, true) => Update::AndN,
+                    (Push::N, false) => Update::AndNn,
+                    (Push::C, true) => Update::AndC,
+                    (Push::C, false) => Update::AndNc,
+                };
+                self.emit_part(update(part, how));
+            }
+        }
+        self.flags = Some(key);
+        cond
+    }
+
+    // ---- TMU ----
+
+    /// Collects every outstanding result.
+    fn collect(&mut self) {
+        if self.pending.is_empty() {
+            return;
+        }
+        self.switch();
+        let origin = self.origin;
+        let inst = self.inst;
+        for p in std::mem::take(&mut self.pending) {
+            self.origin = p.origin;
+            self.inst = p.inst;
+            for d in p.dests {
+                let to = d.map_or(Dest::NOP, dest);
+                let mut op = UOp::signal(Signals::LDTMU, Some(to));
+                op.kind = Kind::LdTmu { seq: p.seq };
+                self.emit(op);
+            }
+        }
+        self.origin = origin;
+        self.inst = inst;
+        self.outstanding = 0;
+    }
+
+    fn switch(&mut self) {
+        let mut op = UOp::alu(Part::NOP);
+        op.kind = Kind::Switch;
+        self.emit(op);
+        self.flags = None;
+        let index = self.ops.len() as u32;
+        for k in 64..REGS {
+            self.written[k] = index;
+            self.holds[k] = None;
+        }
+    }
+
+    /// Waits for the stores of a class, if some may be outstanding.
+    fn wait_for(&mut self, class: MemClass) {
+        if self.stores.0 & class.0 != 0 {
+            self.wait();
+        }
+    }
+
+    fn wait(&mut self) {
+        self.collect();
+        let mut op = UOp::alu(Part::new(Op::Tmuwt, Dest::NOP, Source::None, Source::None));
+        op.kind = Kind::TmuWait;
+        self.emit(op);
+        self.stores = MemClass::default();
+    }
+
+    fn new_sequence(&mut self, result_words: u32) -> u32 {
+        let limit = 16 / self.frame.threads;
+        if result_words > 0 && self.outstanding + result_words > limit {
+            self.collect();
+        }
+        self.words.push(result_words);
+        self.outstanding += result_words;
+        self.words.len() as u32 - 1
+    }
+
+    /// A write to a TMU register: a move, or the operation that makes the value when nothing else wants it.
+    fn tmu_write(&mut self, to: u8, value: Value, cond: Option<Cond>, seq: u32, place: (bool, bool)) {
+        let mut op = self.fused(value).map_or_else(|| UOp::alu(mov(Dest::NOP, value.source)), UOp::alu);
+        op.part.dest = Dest::Magic(to);
+        op.part = under(op.part, cond);
+        op.kind = Kind::TmuWrite { seq, first: place.0, last: place.1 };
+        self.emit(op);
+    }
+
+    /// Takes back the operation that defined a value used only here, if it can run here instead.
+    fn fused(&mut self, value: Value) -> Option<Part> {
+        let vreg = value.vreg?;
+        let loc = uop::source_loc(value.source)?;
+        if self.uses[vreg.0 as usize] != 1 || self.holds[reg(loc)] != Some(vreg) {
+            return None;
+        }
+        let at = self.written[reg(loc)].checked_sub(1)?;
+        let op = self.ops[at as usize];
+        let movable = op.kind == Kind::Plain
+            && op.origin == Origin::Program
+            && op.signals.is_empty()
+            && op.uniform.is_none()
+            && uop::is_plain(&op.part)
+            && !op.part.op.is_sfu()
+            && op.part.op != Op::Umul24
+            && op.part.op != Op::Multop;
+        if !movable || op.reads().any(|l| self.written[reg(l)] > at) {
+            return None;
+        }
+        self.ops[at as usize].part = Part::NOP;
+        self.holds[reg(loc)] = None;
+        Some(op.part)
+    }
+
+    /// Writes the address and starts the operation; the configuration byte 0xff needs no word of the stream.
+    fn tmu_start(&mut self, byte: u8, value: Value, cond: Option<Cond>, seq: u32, first: bool) {
+        let to = if byte == 0xff { magic::TMUA } else { magic::TMUAU };
+        self.tmu_write(to, value, cond, seq, (first, true));
+        if byte != 0xff
+            && let Some(op) = self.ops.last_mut()
+        {
+            op.uniform = Some(UniformSource::Const(0xffff_ff00 | byte as u32));
+        }
+    }
+
+    // ---- Edits ----
+
+    fn slot_address(&mut self, slot: u32) -> Value {
+        let base = source(self.frame.spill_base);
+        if slot == 0 {
+            return Value { source: base, vreg: None };
+        }
+        self.load_uniform(self.frame.spill_scratch, UniformSource::Const(64 * slot));
+        Value { source: source(self.frame.spill_scratch), vreg: None }
+    }
+
+    fn start_at_slot(&mut self, slot: u32, seq: u32, first: bool) {
+        let address = self.slot_address(slot);
+        if slot == 0 {
+            self.tmu_start(0xff, address, None, seq, first);
+        } else {
+            let mut op = UOp::alu(Part::new(
+                Op::Add,
+                Dest::Magic(magic::TMUA),
+                source(self.frame.spill_base),
+                address.source,
+            ));
+            op.kind = Kind::TmuWrite { seq, first, last: true };
+            self.emit(op);
+        }
+    }
+
+    fn edit(&mut self, e: Edit) {
+        let touches = |this: &Self, u: Unit| this.is_pending(this.loc(u));
+        // What an edit reads must stay where it is: its definition cannot move to a TMU register any more.
+        match e {
+            Edit::Copy { from, .. } | Edit::Spill { from, .. } => {
+                let from = self.loc(from);
+                self.holds[reg(from)] = None;
+            }
+            _ => {}
+        }
+        match e {
+            Edit::Copy { from, to } => {
+                let (from, to) = (self.loc(from), self.loc(to));
+                self.before_access(&[from, to], matches!(to, Loc::Acc(_)));
+                self.origin = Origin::Copy;
+                self.emit_part(mov(dest(to), source(from)));
+            }
+            Edit::Swap { a, b } => {
+                if touches(self, a) || touches(self, b) {
+                    self.collect();
+                }
+                let (a, b) = (self.loc(a), self.loc(b));
+                if matches!(a, Loc::Acc(_)) || matches!(b, Loc::Acc(_)) {
+                    self.collect();
+                }
+                self.origin = Origin::Copy;
+                // The scheduler sees three exclusive-ors; nothing else is free for sure.
+                for (d, s) in [(a, b), (b, a), (a, b)] {
+                    self.emit_part(Part::new(Op::Xor, dest(d), source(d), source(s)));
+                }
+            }
+            Edit::Spill { from, slot } => {
+                let from = self.loc(from);
+                self.before_access(&[from, self.frame.spill_scratch], false);
+                self.origin = Origin::Spill;
+                let seq = self.new_sequence(0);
+                // The slot's address word must be there before the sequence opens.
+                let address = self.slot_address(slot.0);
+                self.tmu_write(
+                    magic::TMUD,
+                    Value { source: source(from), vreg: None },
+                    None,
+                    seq,
+                    (true, false),
+                );
+                if slot.0 == 0 {
+                    self.tmu_start(0xff, address, None, seq, false);
+                } else {
+                    let base = source(self.frame.spill_base);
+                    let mut op = UOp::alu(Part::new(Op::Add, Dest::Magic(magic::TMUA), base, address.source));
+                    op.kind = Kind::TmuWrite { seq, first: false, last: true };
+                    self.emit(op);
+                }
+                self.stores.0 |= MemClass::SPILL.0;
+            }
+            Edit::Fill { slot, to } => {
+                let to = self.loc(to);
+                self.before_access(&[to, self.frame.spill_scratch], matches!(to, Loc::Acc(_)));
+                self.wait_for(MemClass::SPILL);
+                self.origin = Origin::Fill;
+                let seq = self.new_sequence(1);
+                self.start_at_slot(slot.0, seq, true);
+                self.pending.push(Pending {
+                    seq,
+                    dests: SmallVec::from_slice(&[Some(to)]),
+                    origin: Origin::Fill,
+                    inst: self.inst,
+                });
+                // A collected fill must not wait behind a switch that its own target would not survive.
+                if matches!(to, Loc::Acc(_)) {
+                    self.collect();
+                }
+            }
+            Edit::Recompute { recipe, to } => {
+                let to = self.loc(to);
+                self.before_access(&[to], matches!(to, Loc::Acc(_)));
+                self.origin = Origin::Recompute;
+                let what = self.mir.recipes.get(recipe.0 as usize).copied();
+                self.recompute(what, to);
+            }
+        }
+        self.origin = Origin::Program;
+    }
+
+    /// Emits a recipe: the definition it names, once more.
+    fn recompute(&mut self, what: Option<MInst>, to: Loc) {
+        match what {
+            Some(MInst::Uniform(word)) => self.load_uniform(to, word),
+            Some(MInst::Alu { op, src, .. }) => {
+                let s = |s: Src| match s {
+                    Src::Imm(c) => Source::Small(c),
+                    _ => Source::None,
+                };
+                self.emit_part(Part::new(op, dest(to), s(src[0]), s(src[1])));
+            }
+            _ => self.bad_recipe = true,
+        }
+    }
+
+    /// The base of the spill area of this lane, once at the start: thread * bytes + lane * 4 + address.
+    pub fn spill_base_setup(frame: &Frame) -> Vec<UOp> {
+        let base = frame.spill_base;
+        // A per-lane temporary: on 4.2 r5 holds one value per quad only, and no accumulator is in use yet.
+        let temp = match frame.version {
+            Version::V42 => Loc::Acc(0),
+            Version::V71 => frame.spill_scratch,
+        };
+        let word = Loc::uniform(frame.version);
+        let ldunif = |w: UniformSource| {
+            let mut op = UOp::signal(Signals::LDUNIF, None);
+            op.uniform = Some(w);
+            op
+        };
+        let alu = |op: Op, d: Loc, a: Source, b: Source| UOp::alu(Part::new(op, dest(d), a, b));
+        let mut ops = vec![
+            alu(Op::Tidx, base, Source::None, Source::None),
+            ldunif(UniformSource::Word(UniformWord::ScratchBytesPerThread, 0)),
+            alu(Op::Umul24, base, source(base), source(word)),
+            alu(Op::Eidx, temp, Source::None, Source::None),
+            alu(Op::Shl, temp, source(temp), Source::Small(2)),
+            alu(Op::Add, base, source(base), source(temp)),
+            ldunif(UniformSource::Word(UniformWord::ScratchAddr, 16 * frame.private_bytes)),
+            alu(Op::Add, base, source(base), source(word)),
+        ];
+        for op in &mut ops {
+            op.origin = Origin::Spill;
+        }
+        ops
+    }
+
+    // ---- Instructions ----
+
+    fn is_pending(&self, l: Loc) -> bool {
+        self.pending.iter().any(|p| p.dests.contains(&Some(l)))
+    }
+
+    /// Collects results if one of these registers waits for one, or if an accumulator is about to be written that
+    /// the later switch would destroy.
+    fn before_access(&mut self, locs: &[Loc], writes_acc: bool) {
+        if self.pending.is_empty() {
+            return;
+        }
+        if writes_acc || locs.iter().any(|&l| self.is_pending(l)) {
+            self.collect();
+        }
+    }
+
+    /// The accumulator rule of 4.2 for the defs of an instruction: may collecting wait until after their last use?
+    fn acc_defs_may_wait(&self, i: Inst) -> bool {
+        if self.frame.version == Version::V71 || self.pending.is_empty() {
+            return true;
+        }
+        let r = self.mir.program.insts[i.0 as usize].operands.clone();
+        for o in r {
+            let op = &self.mir.program.operands[o as usize];
+            if op.kind == OperandKind::Use {
+                continue;
+            }
+            let Loc::Acc(_) = self.loc(self.alloc.places[o as usize]) else { continue };
+            let last = self.last_use[op.vreg.0 as usize];
+            if last == u32::MAX || last > i.0 + ACC_LOOKAHEAD {
+                return false;
+            }
+            // Nothing up to the last use may force the results to be collected.
+            for j in i.0 + 1..=last {
+                let quiet = matches!(
+                    self.mir.data[j as usize],
+                    MInst::Alu { .. } | MInst::Select { .. } | MInst::Mul32 { .. } | MInst::Uniform(_)
+                ) || (j == last && matches!(self.mir.data[j as usize], MInst::TmuLoad { .. }));
+                let touches = self.mir.program.insts[j as usize]
+                    .operands
+                    .clone()
+                    .any(|k| self.is_pending(self.loc(self.alloc.places[k as usize])));
+                let edited = self
+                    .alloc
+                    .edits
+                    .binary_search_by_key(&(j, 0), |(p, _)| match p {
+                        Point::Before(i) => (i.0, 0),
+                        Point::After(i) => (i.0, 1),
+                    })
+                    .is_ok();
+                if !quiet || touches || edited {
+                    return false;
+                }
+                if let MInst::TmuLoad { count, class, .. } = self.mir.data[j as usize]
+                    && (self.outstanding + count as u32 > 16 / self.frame.threads
+                        || self.stores.0 & class.0 != 0)
+                {
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    fn load_uniform(&mut self, to: Loc, word: UniformSource) {
+        let mut op = if to == Loc::uniform(self.frame.version) {
+            UOp::signal(Signals::LDUNIF, None)
+        } else {
+            UOp::signal(Signals::LDUNIFRF, Some(dest(to)))
+        };
+        op.uniform = Some(word);
+        self.emit(op);
+    }
+
+    fn instruction(&mut self, i: Inst, block: Block) -> Result<Option<Exit>, FinishError> {
+        let p = &self.mir.program;
+        let range = p.insts[i.0 as usize].operands.clone();
+        let operands = &p.operands[range.start as usize..range.end as usize];
+        let places = &self.alloc.places[range.start as usize..range.end as usize];
+        let defs: SmallVec<[(VReg, Loc, bool); 4]> = range
+            .clone()
+            .zip(operands.iter().zip(places))
+            .filter(|(_, (o, _))| o.kind != OperandKind::Use)
+            .map(|(n, (o, &u))| (o.vreg, self.loc(u), self.unused[n as usize]))
+            .collect();
+        let use_list: SmallVec<[Value; 6]> = operands
+            .iter()
+            .zip(places)
+            .filter(|(o, _)| o.kind == OperandKind::Use)
+            .map(|(o, &u)| Value { source: source(self.loc(u)), vreg: Some(o.vreg) })
+            .collect();
+        let data = self.mir.data[i.0 as usize];
+        // A definition that nothing reads.
+        let all_unused = !defs.is_empty() && defs.iter().all(|d| d.2);
+        if all_unused
+            && matches!(
+                data,
+                MInst::Alu { .. }
+                    | MInst::Select { .. }
+                    | MInst::Mul32 { .. }
+                    | MInst::Uniform(_)
+                    | MInst::Sideband { .. }
+            )
+        {
+            return Ok(None);
+        }
+        if !matches!(data, MInst::Entry) {
+            let mut touched: SmallVec<[Loc; 8]> = defs.iter().map(|d| d.1).collect();
+            touched.extend(use_list.iter().filter_map(|v| uop::source_loc(v.source)));
+            let acc = !self.acc_defs_may_wait(i);
+            self.before_access(&touched, acc);
+        }
+        let mut uses = Uses { list: &use_list, at: 0 };
+        match data {
+            MInst::Entry => {
+                if self.alloc.memory_edits {
+                    for op in Self::spill_base_setup(&self.frame) {
+                        self.emit(op);
+                    }
+                }
+            }
+            MInst::Alu { op, pack, src, unpack, test } => {
+                let cond = test.map(|t| self.test(&t, &mut uses));
+                let s = [uses.take(src[0]), uses.take(src[1])];
+                let (vreg, to, _) = def(&defs)?;
+                let part = Part { op, dest: dest(to), pack, src: s, unpack, cond, push: None, update: None };
+                let is_move = (op == Op::Mov || op == Op::Fmov)
+                    && pack == Pack::None
+                    && unpack[0] == Unpack::None
+                    && s[0] == source(to);
+                if !is_move {
+                    self.emit_part(part);
+                    if uop::is_plain(&part) {
+                        self.holds[reg(to)] = Some(vreg);
+                    }
+                }
+            }
+            MInst::Select { test, src, unpack } => {
+                let cond = self.test(&test, &mut uses);
+                let s = [uses.take(src[0]), uses.take(src[1])];
+                let (_, to, _) = def(&defs)?;
+                let same = |n: usize| s[n] == source(to) && unpack[n] == Unpack::None;
+                if same(0) && same(1) {
+                } else if same(0) {
+                    self.emit_part(under(uop::fmov(dest(to), s[1], unpack[1]), Some(cond.inverse())));
+                } else {
+                    if !same(1) {
+                        // The unconditional move must not destroy what the conditional one reads.
+                        if s[0] == source(to) {
+                            let first = uop::fmov(dest(to), s[0], unpack[0]);
+                            self.emit_part(under(first, Some(cond)));
+                            self.emit_part(under(uop::fmov(dest(to), s[1], unpack[1]), Some(cond.inverse())));
+                            return Ok(None);
+                        }
+                        self.emit_part(uop::fmov(dest(to), s[1], unpack[1]));
+                    }
+                    self.emit_part(under(uop::fmov(dest(to), s[0], unpack[0]), Some(cond)));
+                }
+            }
+            MInst::Mul32 { src } => {
+                let s = [uses.take(src[0]), uses.take(src[1])];
+                let (_, to, _) = def(&defs)?;
+                self.emit_part(Part::new(Op::Multop, Dest::NOP, s[0], s[1]));
+                self.emit_part(Part::new(Op::Umul24, dest(to), s[0], s[1]));
+            }
+            MInst::Uniform(word) => {
+                let (_, to, _) = def(&defs)?;
+                self.load_uniform(to, word);
+            }
+            MInst::Sideband { count } => {
+                let address = uses.value();
+                let mut op =
+                    self.fused(address).map_or_else(|| UOp::alu(mov(Dest::NOP, address.source)), UOp::alu);
+                op.part.dest = Dest::Magic(magic::UNIFA);
+                op.kind = Kind::UnifaWrite;
+                self.emit(op);
+                for n in 0..count as usize {
+                    let (_, to, _) =
+                        *defs.get(n).ok_or_else(|| FinishError::bug("a side band without result"))?;
+                    let mut op = if to == Loc::uniform(self.frame.version) {
+                        UOp::signal(Signals::LDUNIFA, None)
+                    } else {
+                        UOp::signal(Signals::LDUNIFARF, Some(dest(to)))
+                    };
+                    op.kind = Kind::LdUnifa;
+                    self.emit(op);
+                }
+            }
+            MInst::TmuLoad { ty, count, class, test } => {
+                self.wait_for(class);
+                let seq_words = count as u32;
+                let limit = 16 / self.frame.threads;
+                if self.outstanding + seq_words > limit {
+                    self.collect();
+                }
+                let cond = test.map(|t| self.test(&t, &mut uses));
+                let seq = self.new_sequence(seq_words);
+                if class.0 & MemClass::PRIVATE.0 != 0 {
+                    self.origin = Origin::Scratch;
+                }
+                let address = uses.value();
+                self.tmu_start(config(15, ty), address, cond, seq, true);
+                self.pending.push(Pending {
+                    seq,
+                    dests: defs.iter().map(|d| if d.2 { None } else { Some(d.1) }).collect(),
+                    origin: self.origin,
+                    inst: i.0,
+                });
+                self.origin = Origin::Program;
+                if defs.iter().any(|d| matches!(d.1, Loc::Acc(_))) {
+                    self.collect();
+                }
+            }
+            MInst::TmuStore { ty, count, class, test } => {
+                let cond = test.map(|t| self.test(&t, &mut uses));
+                let seq = self.new_sequence(0);
+                if class.0 & MemClass::PRIVATE.0 != 0 {
+                    self.origin = Origin::Scratch;
+                }
+                let address = uses.value();
+                let words: SmallVec<[Value; 4]> = (0..count).map(|_| uses.value()).collect();
+                for (n, &w) in words.iter().enumerate() {
+                    self.tmu_write(magic::TMUD, w, cond, seq, (n == 0, false));
+                }
+                self.tmu_start(config(15, ty), address, cond, seq, false);
+                self.origin = Origin::Program;
+                self.stores.0 |= class.0;
+            }
+            MInst::TmuAtomic { op, data, class, test } => {
+                self.wait_for(class);
+                if self.outstanding + 1 > 16 / self.frame.threads {
+                    self.collect();
+                }
+                let cond = test.map(|t| self.test(&t, &mut uses));
+                let seq = self.new_sequence(1);
+                let address = uses.value();
+                let words: SmallVec<[Value; 4]> = (0..data).map(|_| uses.value()).collect();
+                for (n, &w) in words.iter().enumerate() {
+                    self.tmu_write(magic::TMUD, w, cond, seq, (n == 0, false));
+                }
+                let ty = if data == 2 { TmuType::Vec2 } else { TmuType::Word };
+                self.tmu_start(config(op, ty), address, cond, seq, data == 0);
+                let to = defs.first().and_then(|d| if d.2 { None } else { Some(d.1) });
+                self.pending.push(Pending {
+                    seq,
+                    dests: SmallVec::from_slice(&[to]),
+                    origin: Origin::Program,
+                    inst: i.0,
+                });
+                if matches!(to, Some(Loc::Acc(_))) {
+                    self.collect();
+                }
+            }
+            MInst::TmuWait => self.wait_for(MemClass(0xff)),
+            MInst::Barrier => {
+                self.collect();
+                let mut op =
+                    UOp::alu(Part::new(Op::Barrierid, Dest::Magic(magic::SYNCB), Source::None, Source::None));
+                op.kind = Kind::Barrier;
+                self.emit(op);
+                self.switch();
+            }
+            MInst::Branch { test, when } => {
+                self.collect();
+                let cond = self.test(&test, &mut uses);
+                let succs = &p.blocks[block.0 as usize].succs;
+                let [taken, next] = succs.as_slice() else {
+                    return Err(FinishError::bug("a branch without two successors"));
+                };
+                return Ok(Some(Exit::Branch {
+                    when,
+                    inverted: cond == Cond::IfNa,
+                    taken: taken.to,
+                    next: next.to,
+                }));
+            }
+            MInst::Jump => {
+                self.collect();
+                let succs = &p.blocks[block.0 as usize].succs;
+                let [to] = succs.as_slice() else {
+                    return Err(FinishError::bug("a jump without one successor"));
+                };
+                return Ok(Some(Exit::Jump(to.to)));
+            }
+            MInst::End => {
+                self.collect();
+                self.wait_for(MemClass(0xff));
+                return Ok(Some(Exit::End));
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn def(defs: &[(VReg, Loc, bool)]) -> Result<(VReg, Loc, bool), FinishError> {
+    defs.first().copied().ok_or_else(|| FinishError::bug("an instruction without result"))
+}
+
+/// The configuration byte of a general access: per pixel, operation, type (reference 12.2).
+fn config(op: u8, ty: TmuType) -> u8 {
+    let ty = match ty {
+        TmuType::I8 => 0,
+        TmuType::I16 => 1,
+        TmuType::Vec2 => 2,
+        TmuType::Vec3 => 3,
+        TmuType::Vec4 => 4,
+        TmuType::U8 => 5,
+        TmuType::U16 => 6,
+        TmuType::Word => 7,
+    };
+    0x80 | op << 3 | ty
+}
+
+/// A use operand at its place.
+#[derive(Clone, Copy, Debug)]
+struct Value {
+    source: Source,
+    vreg: Option<VReg>,
+}
+
+struct Uses<'u> {
+    list: &'u [Value],
+    at: usize,
+}
+
+impl Uses<'_> {
+    fn value(&mut self) -> Value {
+        let v = self.list.get(self.at).copied().unwrap_or(Value { source: Source::None, vreg: None });
+        self.at += 1;
+        v
+    }
+
+    fn next(&mut self) -> Source {
+        self.value().source
+    }
+
+    fn take(&mut self, s: Src) -> Source {
+        match s {
+            Src::None => Source::None,
+            Src::Use => self.next(),
+            Src::Imm(c) => Source::Small(c),
+        }
+    }
+}

@@ -1,0 +1,438 @@
+//! List scheduling and pairing of one block.
+//!
+//! A dependence graph over registers, flags, the multiply register, the side band and the TMU queues; then
+//! instruction after instruction is filled from the ready list, highest first (Gibbons & Muchnick 1986). A thread
+//! switch is a point between two instructions; where its signal rides is decided afterwards (`switches.rs`).
+//!
+//! Rules kept here: 20 to 26 (latencies, section 9), 46 (multop and umul24 with no switch between), 54 to 56 (TMU
+//! sequences and queues), 58 (flags, accumulators and rtop do not cross a switch).
+
+use super::merge::merge;
+use super::uop::{Kind, Origin, UOp};
+use crate::instr::{Alu, Loc, Op, Version};
+use kempe_mir::UniformSource;
+use smallvec::SmallVec;
+
+/// One instruction of a scheduled block.
+#[derive(Clone, Copy, Debug)]
+pub struct Slot {
+    pub alu: Alu,
+    pub uniform: Option<UniformSource>,
+    /// Why the operations in it exist.
+    pub origins: [Origin; 3],
+    /// A machine instruction it comes from.
+    pub inst: u32,
+    /// It starts a side band: no switch may come too close (rule 35).
+    pub writes_unifa: bool,
+}
+
+impl Slot {
+    pub const NOP: Slot = Slot {
+        alu: Alu::NOP,
+        uniform: None,
+        origins: [Origin::Program; 3],
+        inst: u32::MAX,
+        writes_unifa: false,
+    };
+}
+
+/// A block in order, with the points where a thread switch takes effect (before the slot of that index).
+#[derive(Debug, Default)]
+pub struct Scheduled {
+    pub slots: Vec<Slot>,
+    pub switches: Vec<usize>,
+}
+
+const FLAGS: usize = 70;
+const RTOP: usize = 71;
+const UNIFA: usize = 72;
+const RESOURCES: usize = 73;
+
+/// Candidates looked at for one instruction: bounds the time in huge blocks. Beyond 24 no block of the corpus
+/// changes.
+const WINDOW: usize = 24;
+/// Weight of the way from a TMU start to its result in the priorities (cost-and-spill section 9).
+const TMU_WEIGHT: u32 = 30;
+
+#[derive(Clone, Copy)]
+struct EdgeTo {
+    to: u32,
+    /// Instructions between producer and consumer that must not be undercut.
+    hard: u8,
+    /// The same without a stall.
+    soft: u8,
+}
+
+struct Node {
+    succs: SmallVec<[EdgeTo; 4]>,
+    preds: u32,
+    height: u32,
+    earliest: u32,
+    earliest_soft: u32,
+}
+
+struct Graph {
+    nodes: Vec<Node>,
+}
+
+impl Graph {
+    fn edge(&mut self, from: usize, to: usize, hard: u8, soft: u8) {
+        if from == to {
+            return;
+        }
+        debug_assert!(from < to);
+        self.nodes[from].succs.push(EdgeTo { to: to as u32, hard, soft });
+        self.nodes[to].preds += 1;
+    }
+}
+
+fn reg(l: Loc) -> usize {
+    match l {
+        Loc::Row(r) => r as usize,
+        Loc::Acc(r) => 64 + r as usize,
+    }
+}
+
+/// Schedules the operations of a block. `words[seq]` are the result words of a TMU sequence.
+pub fn schedule(version: Version, threads: u32, ops: &[UOp], words: &[u32]) -> Scheduled {
+    let ops: Vec<UOp> = ops
+        .iter()
+        .filter(|o| o.kind != Kind::Plain || !o.part.is_nop() || !o.signals.is_empty())
+        .copied()
+        .collect();
+    let graph = build(version, threads, &ops, words);
+    List { version, ops: &ops, graph, ready: Vec::new(), time: 0, open: None, out: Scheduled::default() }
+        .run()
+}
+
+fn build(version: Version, threads: u32, ops: &[UOp], words: &[u32]) -> Graph {
+    let mut g = Graph {
+        nodes: ops
+            .iter()
+            .map(|_| Node { succs: SmallVec::new(), preds: 0, height: 0, earliest: 0, earliest_soft: 0 })
+            .collect(),
+    };
+    let mut last_write: [Option<usize>; RESOURCES] = [None; RESOURCES];
+    let mut readers: Vec<SmallVec<[u32; 4]>> = vec![SmallVec::new(); RESOURCES];
+    let mut last_tmu: Option<usize> = None;
+    let mut last_ldtmu: Option<usize> = None;
+    let mut last_switch: Option<usize> = None;
+    let mut sequence_start: Vec<Option<usize>> = vec![None; words.len()];
+    let mut sequence_end: Vec<Option<usize>> = vec![None; words.len()];
+    let mut collected: Vec<Option<usize>> = vec![None; words.len()];
+    // Sequences whose results are outstanding in program order, for the queue limit.
+    let limit = 16 / threads;
+    let mut queue: std::collections::VecDeque<u32> = std::collections::VecDeque::new();
+    let mut in_queue = 0;
+    // Sequences that left the queue to make room: the next start waits for their last word.
+    let mut evicted: Option<u32> = None;
+    let mut wait_collected: Vec<(usize, u32)> = Vec::new();
+
+    for (i, op) in ops.iter().enumerate() {
+        let mut reads: SmallVec<[usize; 8]> = op.reads().map(reg).collect();
+        let mut writes: SmallVec<[usize; 8]> = op.writes(version).map(reg).collect();
+        if op.part.cond.is_some() || op.part.pack != crate::instr::Pack::None {
+            // A partial write keeps the rest of its destination.
+            reads.extend(op.part.result().and_then(|d| d.loc(version)).map(reg));
+        }
+        if op.part.cond.is_some() || op.part.update.is_some() {
+            reads.push(FLAGS);
+        }
+        if op.part.writes_flags() {
+            writes.push(FLAGS);
+        }
+        match op.part.op {
+            Op::Multop => writes.push(RTOP),
+            Op::Umul24 => {
+                reads.push(RTOP);
+                writes.push(RTOP);
+            }
+            _ => {}
+        }
+        match op.kind {
+            Kind::UnifaWrite => writes.push(UNIFA),
+            Kind::LdUnifa => {
+                reads.push(UNIFA);
+                writes.push(UNIFA);
+            }
+            Kind::Switch => {
+                writes.push(FLAGS);
+                writes.push(RTOP);
+                if version == Version::V42 {
+                    writes.extend(64..70);
+                }
+            }
+            _ => {}
+        }
+        let switch = op.is_switch();
+        for &r in &reads {
+            if let Some(w) = last_write[r] {
+                let (hard, soft) = match ops[w].kind {
+                    _ if ops[w].is_switch() => (0, 0),
+                    Kind::UnifaWrite if r == UNIFA => (4, 4),
+                    _ if ops[w].part.op.is_sfu() && r < FLAGS => (1, 2),
+                    _ => (1, 1),
+                };
+                g.edge(w, i, hard, soft);
+            }
+        }
+        for &r in &writes {
+            if let Some(w) = last_write[r] {
+                // A late SFU result must not overtake a later write.
+                let lat = if ops[w].is_switch() {
+                    0
+                } else if ops[w].part.op.is_sfu() && r < FLAGS {
+                    2
+                } else {
+                    1
+                };
+                g.edge(w, i, lat, lat);
+            }
+            for &q in &readers[r] {
+                // An instruction reads before it writes, so both may share one; a switch comes after whole ones.
+                let lat = if switch && !ops[q as usize].is_switch() { 1 } else { 0 };
+                g.edge(q as usize, i, lat, lat);
+            }
+        }
+        for &r in &reads {
+            if !writes.contains(&r) {
+                readers[r].push(i as u32);
+            }
+        }
+        for &r in &writes {
+            last_write[r] = Some(i);
+            readers[r].clear();
+        }
+
+        match op.kind {
+            Kind::TmuWrite { seq, first, last } => {
+                if let Some(t) = last_tmu {
+                    let lat = if ops[t].is_switch() { 0 } else { 1 };
+                    g.edge(t, i, lat, lat);
+                }
+                last_tmu = Some(i);
+                let s = seq as usize;
+                if first {
+                    sequence_start[s] = Some(i);
+                    let need = words[s];
+                    if need > 0 {
+                        while in_queue + need > limit {
+                            let Some(old) = queue.pop_front() else { break };
+                            in_queue -= words[old as usize];
+                            evicted = Some(old);
+                        }
+                        queue.push_back(seq);
+                        in_queue += need;
+                        if let Some(e) = evicted {
+                            wait_collected.push((i, e));
+                        }
+                    }
+                }
+                if last {
+                    sequence_end[s] = Some(i);
+                }
+            }
+            Kind::LdTmu { seq } => {
+                if let Some(l) = last_ldtmu {
+                    g.edge(l, i, 1, 1);
+                }
+                if let Some(s) = last_switch {
+                    g.edge(s, i, 0, 0);
+                }
+                if let Some(e) = sequence_end[seq as usize] {
+                    g.edge(e, i, 1, 1);
+                }
+                last_ldtmu = Some(i);
+                collected[seq as usize] = Some(i);
+            }
+            Kind::Switch => {
+                // What was started before it in program order is started before it.
+                if let Some(t) = last_tmu {
+                    g.edge(t, i, 1, 1);
+                }
+                if let Some(s) = last_switch {
+                    g.edge(s, i, 0, 0);
+                }
+                last_switch = Some(i);
+                // After a barrier everything waits.
+                if last_tmu.is_some_and(|t| ops[t].kind == Kind::Barrier) {
+                    last_tmu = Some(i);
+                }
+            }
+            Kind::TmuWait | Kind::Barrier => {
+                if let Some(t) = last_tmu {
+                    let lat = if ops[t].is_switch() { 0 } else { 1 };
+                    g.edge(t, i, lat, lat);
+                }
+                if let Some(l) = last_ldtmu {
+                    g.edge(l, i, 1, 1);
+                }
+                last_tmu = Some(i);
+            }
+            _ => {}
+        }
+    }
+    for (start, seq) in wait_collected {
+        if let Some(c) = collected[seq as usize]
+            && c < start
+        {
+            g.edge(c, start, 1, 1);
+        }
+    }
+    // A sequence opens only when everything it needs is there: no switch may have to come in between (rule 54).
+    for i in 0..ops.len() {
+        let mut extra: SmallVec<[(usize, u8, u8); 4]> = SmallVec::new();
+        let from_seq = match ops[i].kind {
+            Kind::TmuWrite { seq, .. } => Some(seq),
+            _ => None,
+        };
+        for e in &g.nodes[i].succs {
+            if let Kind::TmuWrite { seq, first: false, .. } = ops[e.to as usize].kind
+                && from_seq != Some(seq)
+                && let Some(start) = sequence_start[seq as usize]
+                && i < start
+            {
+                extra.push((start, e.hard, e.soft));
+            }
+        }
+        for (to, hard, soft) in extra {
+            g.edge(i, to, hard, soft);
+        }
+    }
+    for i in (0..ops.len()).rev() {
+        let mut h = 1;
+        for k in 0..g.nodes[i].succs.len() {
+            let e = g.nodes[i].succs[k];
+            let weight = match (ops[i].kind, ops[e.to as usize].kind) {
+                (Kind::TmuWrite { last: true, .. }, Kind::LdTmu { .. } | Kind::Switch) => TMU_WEIGHT,
+                (Kind::Switch, _) => 3,
+                _ => e.soft as u32,
+            };
+            h = h.max(g.nodes[e.to as usize].height.saturating_add(weight));
+        }
+        g.nodes[i].height = h;
+    }
+    g
+}
+
+struct List<'a> {
+    version: Version,
+    ops: &'a [UOp],
+    graph: Graph,
+    /// Ready operations, best first.
+    ready: Vec<u32>,
+    time: u32,
+    /// The TMU sequence that has begun and not started its operation yet.
+    open: Option<u32>,
+    out: Scheduled,
+}
+
+impl List<'_> {
+    fn run(mut self) -> Scheduled {
+        for i in 0..self.ops.len() {
+            if self.graph.nodes[i].preds == 0 {
+                self.enter(i as u32);
+            }
+        }
+        while !self.ready.is_empty() {
+            if !self.fill(false) && !self.switch() && !self.fill(true) {
+                self.push(Slot::NOP);
+            }
+        }
+        self.out
+    }
+
+    fn enter(&mut self, i: u32) {
+        let key = |k: u32| (std::cmp::Reverse(self.graph.nodes[k as usize].height), k);
+        let at = self.ready.partition_point(|&r| key(r) < key(i));
+        self.ready.insert(at, i);
+    }
+
+    fn push(&mut self, s: Slot) {
+        self.out.slots.push(s);
+        self.time += 1;
+    }
+
+    /// Fills one instruction; with `stall` also from operations that would wait a cycle for an SFU result.
+    fn fill(&mut self, stall: bool) -> bool {
+        let mut slot = Slot::NOP;
+        let mut taken = 0;
+        let mut k = 0;
+        let mut seen = 0;
+        while k < self.ready.len() && seen < WINDOW && taken < 3 {
+            let i = self.ready[k];
+            let node = &self.graph.nodes[i as usize];
+            let at = if stall { node.earliest } else { node.earliest_soft };
+            let op = &self.ops[i as usize];
+            if at > self.time || op.is_switch() || !self.sequence_allows(op) {
+                k += 1;
+                continue;
+            }
+            seen += 1;
+            let Some(alu) = merge(self.version, &slot.alu, op) else {
+                k += 1;
+                continue;
+            };
+            slot.alu = alu;
+            slot.uniform = slot.uniform.or(op.uniform);
+            slot.origins[taken] = op.origin;
+            slot.inst = if taken == 0 { op.inst } else { slot.inst };
+            slot.writes_unifa |= op.kind == Kind::UnifaWrite;
+            taken += 1;
+            if let Kind::TmuWrite { seq, last, .. } = op.kind {
+                self.open = (!last).then_some(seq);
+            }
+            self.ready.remove(k);
+            self.release(i);
+            // Operations that may share the instruction with this one have become ready; start over.
+            k = 0;
+        }
+        if taken == 0 {
+            return false;
+        }
+        self.push(slot);
+        true
+    }
+
+    fn sequence_allows(&self, op: &UOp) -> bool {
+        match (op.kind, self.open) {
+            (Kind::TmuWrite { seq, first, .. }, open) => match open {
+                Some(o) => o == seq,
+                None => first,
+            },
+            (Kind::TmuWait | Kind::Barrier, open) => open.is_none(),
+            _ => true,
+        }
+    }
+
+    /// Places a thread switch at this moment, if one is due.
+    fn switch(&mut self) -> bool {
+        if self.open.is_some() {
+            return false;
+        }
+        let Some(k) = self.ready.iter().position(|&i| {
+            self.ops[i as usize].is_switch() && self.graph.nodes[i as usize].earliest <= self.time
+        }) else {
+            return false;
+        };
+        let i = self.ready.remove(k);
+        if self.out.switches.last() != Some(&self.out.slots.len()) {
+            self.out.switches.push(self.out.slots.len());
+        }
+        self.release(i);
+        true
+    }
+
+    fn release(&mut self, i: u32) {
+        let succs = std::mem::take(&mut self.graph.nodes[i as usize].succs);
+        for e in succs {
+            let node = &mut self.graph.nodes[e.to as usize];
+            node.earliest = node.earliest.max(self.time + e.hard as u32);
+            node.earliest_soft = node.earliest_soft.max(self.time + e.soft as u32);
+            node.preds -= 1;
+            if node.preds == 0 {
+                self.enter(e.to);
+            }
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Thread-switch signals, branch positions, and the program end.
+//!
+//! A switch takes effect after two more instructions (section 13.1), a branch after three (section 10), the program
+//! ends after the two that follow its last switch (13.3). All three signals therefore ride on earlier instructions
+//! where the rules allow it: 28, 30, 32, 33, 35, 36, 38 for switches; 37, 38, 40 for branches; 47 to 52 at the end.
+
+use super::schedule::{Scheduled, Slot};
+use crate::instr::{Alu, Dest, Op, Signals, Source, Version};
+use crate::magic;
+
+/// Gives every switch point of a block its signal; inserts what cannot ride. With `mark`, the last one becomes the
+/// last-section mark (section 13.2).
+pub fn place(version: Version, block: Scheduled, mark: bool) -> Placed {
+    let mut out: Vec<Slot> = Vec::with_capacity(block.slots.len() + 2 * block.switches.len());
+    let mut busy_until = 0; // first index after the slots of the last switch
+    let mut next = 0;
+    for (n, &at) in block.switches.iter().enumerate() {
+        out.extend_from_slice(&block.slots[next..at]);
+        next = at;
+        let mark = mark && n + 1 == block.switches.len();
+        busy_until = place_one(version, &mut out, busy_until, mark);
+    }
+    out.extend_from_slice(&block.slots[next..]);
+    Placed { slots: out, busy_until }
+}
+
+/// A block whose switches have their signals.
+#[derive(Debug)]
+pub struct Placed {
+    pub slots: Vec<Slot>,
+    /// Instructions before this index are a switch or its slots.
+    pub busy_until: usize,
+}
+
+fn can_carry(s: &Slot) -> bool {
+    let a = &s.alu;
+    let small = a.sources().any(|(x, _)| matches!(x, Source::Small(_)));
+    // Rules 1 and 35.
+    !(small || a.signals.has(Signals::THRSW | Signals::LDUNIFA | Signals::LDUNIFARF) || s.writes_unifa)
+}
+
+/// May stand in slot `n` (1 or 2) of a switch.
+fn can_be_slot(version: Version, s: &Slot, n: usize) -> bool {
+    let a = &s.alu;
+    // Rule 32 and its like: a late result would reach the other thread.
+    if s.writes_unifa || a.parts().iter().any(|p| p.op.is_sfu()) {
+        return false;
+    }
+    // Rule 36, in a form that is always safe.
+    !(version == Version::V71 && n == 2 && {
+        a.sig_dest.is_some() || a.signals.has(Signals::LDUNIF | Signals::LDUNIFA)
+    })
+}
+
+fn with_thrsw(s: &Slot) -> Slot {
+    Slot { alu: Alu { signals: s.alu.signals.with(Signals::THRSW), ..s.alu }, ..*s }
+}
+
+/// Makes a switch take effect after the last instruction of `out`; returns the new `busy_until`.
+fn place_one(version: Version, out: &mut Vec<Slot>, busy_until: usize, mark: bool) -> usize {
+    let len = out.len();
+    // Distance from the carrying instruction to the end: 3 costs nothing, less costs nops.
+    let rides = |back: usize| -> bool {
+        let Some(p) = len.checked_sub(back) else { return false };
+        p >= busy_until
+            && can_carry(&out[p])
+            && (1..back).all(|n| can_be_slot(version, &out[p + n], n))
+            && (!mark || back < 2 || can_carry(&out[p + 1]))
+    };
+    // A new instruction for the signal, `k` old ones as its slots.
+    let inserted = |k: usize| -> bool {
+        let Some(p) = len.checked_sub(k) else { return false };
+        p >= busy_until
+            && (1..=k).all(|n| can_be_slot(version, &out[p + n - 1], n))
+            && (!mark || k < 1 || can_carry(&out[p]))
+            // The instruction right before must not be a side-band start whose window meets the switch.
+            && (p == 0 || !out[p - 1].writes_unifa || k == 0)
+    };
+    let carry = |out: &mut Vec<Slot>, p: usize| {
+        out[p] = with_thrsw(&out[p]);
+        while out.len() < p + 3 {
+            out.push(Slot::NOP);
+        }
+        if mark {
+            out[p + 1] = with_thrsw(&out[p + 1]);
+        }
+        p + 3
+    };
+    for cost in 0..=3 {
+        if cost < 3 && rides(3 - cost) {
+            return carry(out, len - (3 - cost));
+        }
+        if cost >= 1 && inserted(3 - cost) {
+            let p = len - (3 - cost);
+            out.insert(p, Slot::NOP);
+            return carry(out, p);
+        }
+    }
+    // Always possible: three new instructions.
+    out.push(Slot::NOP);
+    carry(out, len)
+}
+
+/// How many of the last instructions may run in the delay slots of a branch that follows them.
+pub fn branch_slots(placed: &Placed, conditional: bool) -> usize {
+    let slots = &placed.slots;
+    let mut k = 0;
+    while k < 3 && k < slots.len() {
+        let at = slots.len() - 1 - k;
+        let s = &slots[at];
+        let flags = s.alu.add.writes_flags() || s.alu.mul.writes_flags();
+        if at < placed.busy_until
+            || s.uniform.is_some()
+            || s.writes_unifa
+            || s.alu.signals.has(Signals::THRSW | Signals::LDUNIFA | Signals::LDUNIFARF)
+            || (conditional && flags)
+        {
+            break;
+        }
+        k += 1;
+    }
+    k
+}
+
+/// May stand in slot `n` (0 to 2) of the program end (section 13.3; rules 47 to 52).
+fn can_end(version: Version, s: &Slot, n: usize) -> bool {
+    let a = &s.alu;
+    let alu_rows = a.parts().iter().any(|p| matches!(p.result(), Some(Dest::Row(_))));
+    let any_rows = alu_rows || a.writes(version).any(|l| matches!(l, crate::instr::Loc::Row(_)));
+    let reads_payload = |low: u8, high: u8| {
+        a.sources().any(|(s, _)| matches!(s, Source::Row(r) if (low..=high).contains(&r)))
+    };
+    if s.writes_unifa
+        || a.parts().iter().any(|p| p.op.is_sfu())
+        || a.signals.has(Signals::LDUNIFA | Signals::LDUNIFARF)
+        || (n > 0 && s.uniform.is_some())
+    {
+        return false;
+    }
+    match version {
+        Version::V42 => {
+            let wait = a.parts().iter().any(|p| p.op == Op::Tmuwt);
+            !(any_rows || reads_payload(0, 2) || (wait && n == 2))
+        }
+        Version::V71 => {
+            let writes_payload = a.writes(version).any(|l| matches!(l, crate::instr::Loc::Row(2 | 3)));
+            let slot2 = n == 2 && (a.sig_dest.is_some() || a.signals.has(Signals::LDUNIF));
+            !((n == 0 && alu_rows) || writes_payload || reads_payload(2, 3) || slot2)
+        }
+    }
+}
+
+/// Appends the program end: the last switch and its two slots.
+pub fn end(version: Version, placed: &mut Placed) {
+    let len = placed.slots.len();
+    for cost in 0..3 {
+        // The end rides on an instruction that is there, or on a new one in front of some.
+        let back = 3 - cost;
+        if let Some(p) = len.checked_sub(back)
+            && p >= placed.busy_until
+            && can_carry(&placed.slots[p])
+            && (0..back).all(|n| can_end(version, &placed.slots[p + n], n))
+        {
+            return finish_end(placed, p);
+        }
+        if cost >= 1
+            && let Some(p) = len.checked_sub(back)
+            && p >= placed.busy_until
+            && (0..back).all(|n| can_end(version, &placed.slots[p + n], n + 1))
+            && (p == 0 || !placed.slots[p - 1].writes_unifa)
+        {
+            placed.slots.insert(p, Slot::NOP);
+            return finish_end(placed, p);
+        }
+    }
+    let p = placed.slots.len();
+    placed.slots.push(Slot::NOP);
+    finish_end(placed, p);
+}
+
+fn finish_end(placed: &mut Placed, p: usize) {
+    placed.slots[p] = with_thrsw(&placed.slots[p]);
+    while placed.slots.len() < p + 3 {
+        placed.slots.push(Slot::NOP);
+    }
+    placed.busy_until = p + 3;
+}
+
+/// A block without a switch gets one that nothing needs, at its start, to carry the last-section mark: the shortest
+/// prefix of the block serves as its slots if no flag and no accumulator lives across.
+pub fn mark_at_start(version: Version, block: &mut Scheduled) {
+    let clean = |at: usize| -> bool {
+        // Nothing written before `at` in flags or accumulators is read after it; no TMU sequence is open.
+        let mut open = false;
+        for s in &block.slots[..at] {
+            if s.alu.has_tmu_write() {
+                open = !s.alu.starts_tmu();
+            }
+            let flags = s.alu.add.writes_flags() || s.alu.mul.writes_flags();
+            let accs = s.alu.writes(version).any(|l| matches!(l, crate::instr::Loc::Acc(_)));
+            let rtop = s.alu.mul.op == Op::Multop;
+            let unifa = s.writes_unifa || s.alu.dests().any(|d| d == Dest::Magic(magic::UNIFA));
+            if flags || accs || rtop || unifa {
+                return false;
+            }
+        }
+        !open
+    };
+    let len = block.slots.len();
+    let at = (0..=len.min(3)).rev().find(|&n| clean(n)).unwrap_or(0);
+    block.switches.insert(0, at);
+}
