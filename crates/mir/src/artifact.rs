@@ -44,6 +44,8 @@ pub struct Artifact {
     pub uniforms: Vec<UniformSource>,
     /// Hardware threads per core the code was made for.
     pub threads: u32,
+    /// The program has no thread switch before its end and is dispatched in its final section.
+    pub single_section: bool,
     pub workgroup_size: [u32; 3],
     /// Shared memory per work-group in bytes.
     pub shared_bytes: u32,
@@ -53,6 +55,7 @@ pub struct Artifact {
     pub uses_barrier: bool,
     /// Several work-groups may share a 16-lane batch.
     pub may_share_batches: bool,
+    /// By id: a [`UniformWord`] names its resource by its number here.
     pub resources: Vec<kempe_ir::Resource>,
     pub stats: Stats,
     /// Configurations (thread counts) really tried.
