@@ -8,5 +8,6 @@ pub mod instr;
 pub mod magic;
 pub mod mops;
 pub mod ops;
+pub mod regs;
 pub mod stats;
 pub mod tables;

@@ -1,0 +1,135 @@
+//! The register files of V3D as data for the allocator.
+//!
+//! Units are numbered rows first (`rf0` is unit 0), then on 4.2 the accumulators r0 to r5. Facts: reference 3.1, 3.2,
+//! 13.1, 13.5 and rule 13; `docs/isa/v3d.md`. What is left out: pairing rf rows with ports (4.2 reads at most two
+//! rows in one instruction, which `finish` sees to when it merges).
+
+use crate::instr::{Loc, Version};
+use kempe_ra::{Backing, ClobberId, Costs, RegisterFile, SetId, Unit, UnitSet};
+
+/// Rows of the register file: every lane has its own value, and a thread switch keeps it.
+pub const RF: SetId = SetId(0);
+/// Whatever holds a value per lane: rows, and on 4.2 the accumulators r0 to r4.
+pub const ANY: SetId = SetId(1);
+/// Whatever holds a word that is the same in all lanes: as [`ANY`], and on 4.2 r5 too.
+pub const UNI: SetId = SetId(2);
+
+/// Destroys nothing.
+pub const NONE: ClobberId = ClobberId(0);
+/// A thread switch: the accumulators are shared by the threads of a QPU (rule 58).
+pub const SWITCH: ClobberId = ClobberId(1);
+
+/// Rows of a thread (reference section 1).
+pub fn rows(threads: u32) -> u16 {
+    if threads >= 4 { 32 } else { 64 }
+}
+
+/// The register behind a unit.
+pub fn unit_loc(threads: u32, unit: Unit) -> Loc {
+    let rows = rows(threads);
+    if unit.0 < rows { Loc::Row(unit.0 as u8) } else { Loc::Acc((unit.0 - rows) as u8) }
+}
+
+/// The unit of a row.
+pub fn row(n: u16) -> Unit {
+    Unit(n)
+}
+
+/// The unit of an accumulator (4.2).
+pub fn accumulator(threads: u32, n: u16) -> Unit {
+    Unit(rows(threads) + n)
+}
+
+/// The row in which a payload word of a compute program arrives (reference 13.5).
+pub fn payload_row(version: Version, number: u64) -> Option<Unit> {
+    match (version, number) {
+        (Version::V42, 0) => Some(row(0)),
+        (Version::V71, 0) => Some(row(3)),
+        (_, 1) => Some(row(2)),
+        _ => None,
+    }
+}
+
+/// The row that holds the spill base once memory edits are needed.
+pub fn spill_base(threads: u32) -> Unit {
+    row(rows(threads) - 1)
+}
+
+/// The register in which memory edits bring the offset of a slot.
+pub fn spill_scratch(version: Version, threads: u32) -> Unit {
+    match version {
+        Version::V42 => accumulator(threads, 5),
+        Version::V71 => row(0),
+    }
+}
+
+/// The register file of a program for this many threads per QPU.
+pub fn register_file(version: Version, threads: u32) -> RegisterFile {
+    let rows = rows(threads);
+    let mut units: Vec<String> = (0..rows).map(|r| format!("rf{r}")).collect();
+    // Payload rows last: what stays in them would be in the way of nothing, but early values do not meet the payload.
+    let mut rf: Vec<Unit> = match version {
+        Version::V42 => (3..rows).chain([1, 0, 2]).map(row).collect(),
+        // rf0 is where the uniform stream arrives; anything else takes it only when nothing is left.
+        Version::V71 => (4..rows).chain([1, 2, 3]).map(row).collect(),
+    };
+    let (any, uni, lost) = match version {
+        Version::V42 => {
+            units.extend((0..6).map(|r| format!("r{r}")));
+            let acc: Vec<Unit> = (0..5).map(|r| accumulator(threads, r)).collect();
+            let any: Vec<Unit> = acc.iter().chain(&rf).copied().collect();
+            let r5 = accumulator(threads, 5);
+            let uni = std::iter::once(r5).chain(any.iter().copied()).collect();
+            (any, uni, acc.into_iter().chain([r5]).collect())
+        }
+        Version::V71 => {
+            let uni = std::iter::once(row(0)).chain(rf.iter().copied()).collect();
+            rf.push(row(0));
+            (rf.clone(), uni, Vec::new())
+        }
+    };
+    let set = |name: &str, units: Vec<Unit>, rotate| UnitSet {
+        name: name.to_owned(),
+        units,
+        rotate,
+        backing: Backing::Memory,
+    };
+    RegisterFile {
+        units,
+        sets: vec![set("rf", rf, true), set("any", any, true), set("uni", uni, false)],
+        clobbers: vec![Vec::new(), lost],
+        edit_reserved: vec![spill_base(threads), spill_scratch(version, threads)],
+        memory_edit_clobbers: SWITCH,
+    }
+}
+
+/// Cycles, estimated: a memory access costs a switch and a latency that other threads hide in part
+/// (`docs/isa/v3d.md`; the reference weight is 10 per access against 1 for an operation).
+pub fn costs() -> Costs {
+    Costs { copy: 1.0, swap: 3.0, spill: 10.0, fill: 10.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_are_what_the_reference_says() {
+        for threads in [2, 4] {
+            let f = register_file(Version::V71, threads);
+            assert_eq!(f.units.len(), rows(threads) as usize);
+            for set in &f.sets {
+                assert_eq!(set.units.len(), rows(threads) as usize);
+            }
+            assert_eq!(f.sets[UNI.0 as usize].units[0], row(0));
+            let f = register_file(Version::V42, threads);
+            assert_eq!(f.units.len(), rows(threads) as usize + 6);
+            assert_eq!(f.sets[RF.0 as usize].units.len(), rows(threads) as usize);
+            assert_eq!(f.sets[ANY.0 as usize].units.len(), rows(threads) as usize + 5);
+            assert_eq!(f.sets[UNI.0 as usize].units.len(), rows(threads) as usize + 6);
+            assert_eq!(f.clobbers[SWITCH.0 as usize].len(), 6);
+            assert_eq!(unit_loc(threads, accumulator(threads, 5)), Loc::Acc(5));
+            assert_eq!(unit_loc(threads, spill_base(threads)), Loc::Row(rows(threads) as u8 - 1));
+        }
+    }
+}
