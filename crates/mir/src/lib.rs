@@ -1,10 +1,12 @@
 //! Machine IR: what a target selects, what the allocator sees, what is emitted.
 //!
 //! * [`function`]: machine code in SSA form over virtual registers; its program view is the allocator's own
+//! * [`order`]: scheduling before allocation
 //! * [`artifact`]: the result of a compile
 
 pub mod artifact;
 pub mod function;
+pub mod order;
 
 pub use artifact::{Artifact, Stats, UniformSource};
 pub use function::{Mir, MirBuilder};

@@ -132,3 +132,44 @@ pub enum MInst {
     /// Terminator: end of the program.
     End,
 }
+
+impl kempe_mir::order::Schedule for MInst {
+    fn latency(&self) -> u32 {
+        match self {
+            MInst::TmuLoad { .. } | MInst::TmuAtomic { .. } => TMU_LATENCY,
+            MInst::Sideband { .. } => 5,
+            MInst::Alu { op, .. } if op.is_sfu() => 2,
+            MInst::Select { .. } | MInst::Mul32 { .. } => 2,
+            _ => 1,
+        }
+    }
+
+    fn memory(&self) -> kempe_mir::order::Memory {
+        use kempe_mir::order::Memory;
+        match *self {
+            MInst::TmuLoad { class, .. } if class == MemClass::READ_ONLY => Memory::None,
+            MInst::TmuLoad { class, .. } => Memory::Read(class.0),
+            MInst::TmuStore { class, .. } | MInst::TmuAtomic { class, .. } => Memory::Write(class.0),
+            MInst::TmuWait | MInst::Barrier => Memory::Fence,
+            _ => Memory::None,
+        }
+    }
+
+    fn pinned(&self) -> bool {
+        matches!(self, MInst::Entry | MInst::Branch { .. } | MInst::Jump | MInst::End)
+    }
+
+    fn is_cheap(&self) -> bool {
+        match self {
+            MInst::Uniform(_) => true,
+            MInst::Alu { src, test: None, op, .. } => {
+                src.iter().all(|s| *s != Src::Use) && (*op == Op::Mov || op.sources() == 0)
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Weight of a memory access in the order before allocation: large enough that accesses come first while registers
+/// last.
+const TMU_LATENCY: u32 = 12;
