@@ -11,6 +11,8 @@ mod expand;
 mod merge;
 mod schedule;
 mod switches;
+#[cfg(test)]
+mod tests;
 mod uop;
 
 pub use expand::Frame;
