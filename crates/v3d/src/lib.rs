@@ -9,5 +9,6 @@ pub mod magic;
 pub mod mops;
 pub mod ops;
 pub mod regs;
+pub mod sim;
 pub mod stats;
 pub mod tables;

@@ -4,6 +4,7 @@
 //! reported as skipped. One module per kind of oracle; a module adds its lines to [`all`].
 
 mod disasm;
+mod exec;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -50,7 +51,9 @@ pub struct Oracle {
 
 /// Every oracle that the project can answer.
 fn all() -> Vec<Oracle> {
-    disasm::oracles()
+    let mut all = disasm::oracles();
+    all.extend(exec::oracles());
+    all
 }
 
 /// The folder with the references and oracles.

@@ -11,8 +11,6 @@ mod expand;
 mod merge;
 mod schedule;
 mod switches;
-#[cfg(test)]
-mod tests;
 mod uop;
 
 pub use expand::Frame;

@@ -1,0 +1,274 @@
+//! Threads of a dispatch: which batches exist, what their registers hold at the start, who runs when, barriers.
+//!
+//! Supergroups run one after the other. All batches of a supergroup are resident together; one runs until its next
+//! thread switch, then [`Order`] chooses. A barrier opens when all of them wait.
+//!
+//! Facts: reference sections 2 (tidx), 12.7 (barrier), 13.5 (payload, packing of work-groups).
+
+use super::code::Code;
+use super::thread::{Event, Machine, Thread, Trouble};
+use super::{Dispatch, Fault, LANES, Mask, Options, Order, Outcome};
+use crate::instr::Version;
+use kempe_ir::exec::{Batches, LaneContext, Memory, StartState};
+
+/// What the chip puts into the registers of a compute thread, and which hardware thread it is. The interpreter takes it
+/// as its [`StartState`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Start {
+    pub version: Version,
+    /// 2 or 4 per QPU.
+    pub threads: u32,
+}
+
+impl Start {
+    /// QPUs of the chip (section 1).
+    pub fn qpus(self) -> u32 {
+        match self.version {
+            Version::V42 => 8,
+            Version::V71 => 12,
+        }
+    }
+
+    /// Most batches that are resident together.
+    pub fn resident(self) -> u32 {
+        self.qpus() * self.threads
+    }
+
+    /// Threads that scratch memory has to be laid out for: 4 per QPU whatever the program uses (section 12.6).
+    pub fn scratch_threads(self) -> u32 {
+        self.qpus() * 4
+    }
+
+    /// Rows of the two payload words.
+    pub fn rows(self) -> [u8; 2] {
+        match self.version {
+            Version::V42 => [0, 2],
+            Version::V71 => [3, 2],
+        }
+    }
+}
+
+impl StartState for Start {
+    fn payload(&self, number: u32, lane: &LaneContext) -> u32 {
+        let [x, y, z] = lane.group.map(|g| g & 0xffff);
+        if number == 0 {
+            return x | y << 16;
+        }
+        // n = log2 of the work-group size rounded up, at least 6.
+        let n = lane.workgroup_items.max(1).next_power_of_two().trailing_zeros().clamp(6, 16);
+        let number_in_memory = lane.wg_in_memory & ((1 << (16 - n)) - 1);
+        let data = lane.local_index << (16 - n) | number_in_memory;
+        z | data << 16
+    }
+
+    fn thread_id(&self, batch: u32) -> u32 {
+        let slot = batch / self.qpus();
+        let thread = if self.threads == 4 { slot } else { slot * 2 };
+        (batch % self.qpus()) << 2 | thread & 3
+    }
+}
+
+impl Code {
+    /// Runs a dispatch. Memory is changed as far as the run came.
+    pub fn run(&self, dispatch: &Dispatch, memory: &mut Memory, options: &Options) -> Outcome {
+        let scratch_words = dispatch.scratch.map_or(0, |s| {
+            let bytes = memory.region_at(s.base).map_or(0, |r| memory.bytes(r).len());
+            bytes / 4
+        });
+        let snapshot = self.reads_snapshot.then(|| memory.clone());
+        let mut machine = Machine {
+            memory,
+            snapshot,
+            options: *options,
+            scratch: dispatch.scratch,
+            scratch_poison: vec![true; scratch_words],
+            executed: vec![0; self.steps.len()],
+            instructions: 0,
+            stalls: 0,
+            switches: 0,
+            warnings: Vec::new(),
+        };
+        let result = self.run_supergroups(dispatch, &mut machine);
+        Outcome {
+            result,
+            executed: machine.executed,
+            instructions: machine.instructions,
+            stalls: machine.stalls,
+            switches: machine.switches,
+            warnings: machine.warnings,
+        }
+    }
+
+    fn run_supergroups(&self, dispatch: &Dispatch, m: &mut Machine) -> Result<(), Fault> {
+        let start = Start { version: self.version, threads: self.threads };
+        let items = self.workgroup_size.iter().fold(1u64, |n, &s| n.saturating_mul(u64::from(s)));
+        let refuse =
+            |message: String| Fault { rule: "dispatch", pc: 0, lane: None, supergroup: 0, batch: 0, message };
+        if self.threads != 2 && self.threads != 4 {
+            return Err(refuse(format!("{} threads per QPU: only 2 and 4 exist", self.threads)));
+        }
+        if items == 0 || items > 1 << 16 {
+            return Err(refuse(format!("work-group of {items} items")));
+        }
+        let Some(entry) = self.entry.filter(|&e| e < self.steps.len()) else {
+            return Err(refuse("no program at the entry address".to_owned()));
+        };
+        let batches = Batches {
+            groups: dispatch.groups,
+            workgroup_items: items as u32,
+            wgs_per_supergroup: dispatch.wgs_per_supergroup.max(1),
+        };
+        let per_supergroup = match dispatch.batches {
+            Some((_, per)) => u64::from(per),
+            None => u64::from(batches.batches_in(0)),
+        };
+        if per_supergroup > u64::from(start.resident()) {
+            return Err(refuse(format!(
+                "{per_supergroup} batches per supergroup, but only {} threads",
+                start.resident()
+            )));
+        }
+        let supergroups = match dispatch.batches {
+            Some((_, 0)) => 0,
+            Some((all, per)) => u64::from(all.div_ceil(per)),
+            None => batches.supergroups(),
+        };
+        let mut threads: Vec<Thread> = Vec::new();
+        for supergroup in 0..supergroups {
+            let count = match dispatch.batches {
+                Some((all, per)) => {
+                    u64::from(all).saturating_sub(supergroup * u64::from(per)).min(per.into()) as u32
+                }
+                None => batches.batches_in(supergroup),
+            };
+            threads.clear();
+            for batch in 0..count {
+                let mut thread = Thread::new(self);
+                thread.pc = entry;
+                thread.tidx = start.thread_id(batch);
+                thread.supergroup = supergroup;
+                thread.batch = batch;
+                let mut covered: Mask = 0;
+                let mut payload = [[0; LANES]; 2];
+                for lane in 0..LANES {
+                    let (context, exists) = batches.lane(supergroup, batch, lane as u32);
+                    // A dispatch that states its batches has work-groups without end (z goes on).
+                    let exists = match dispatch.batches {
+                        Some(_) => context.wg_in_memory < batches.wgs_per_supergroup,
+                        None => exists,
+                    };
+                    covered |= Mask::from(exists) << lane;
+                    for (number, words) in payload.iter_mut().enumerate() {
+                        words[lane] = start.payload(number as u32, &context);
+                    }
+                }
+                thread.set_covered(covered);
+                for (row, words) in start.rows().into_iter().zip(payload) {
+                    thread.set(row, words);
+                }
+                threads.push(thread);
+            }
+            self.run_threads(&mut threads, m)?;
+        }
+        Ok(())
+    }
+
+    /// Runs the threads of one supergroup to their ends.
+    fn run_threads(&self, threads: &mut [Thread], m: &mut Machine) -> Result<(), Fault> {
+        let count = threads.len();
+        let mut waiting = vec![false; count];
+        let mut chooser = Chooser::new(m.options.order);
+        let mut current = match m.options.order {
+            Order::Reverse => count.saturating_sub(1),
+            _ => 0,
+        };
+        let mut live = count;
+        let mut blocked = 0;
+        while live != 0 {
+            if blocked == live {
+                // A thread that has ended never arrives, and the hardware counts all of them.
+                if live != count {
+                    let thread = &threads[waiting.iter().position(|&w| w).unwrap_or(0)];
+                    let message =
+                        format!("{blocked} of {count} threads wait at a barrier, the others have ended");
+                    return Err(fault(thread, Trouble::new("deadlock", message)));
+                }
+                waiting.fill(false);
+                blocked = 0;
+            }
+            let runnable = |i: usize| !threads[i].done && !waiting[i];
+            let Some(next) = chooser.choose(current, count, runnable) else { break };
+            current = next;
+            let thread = &mut threads[current];
+            loop {
+                match thread.step(self, m) {
+                    Ok(Event::None) => {}
+                    Ok(Event::Switch) => break,
+                    Ok(Event::Barrier) => {
+                        waiting[current] = true;
+                        blocked += 1;
+                        break;
+                    }
+                    Ok(Event::End) => {
+                        live -= 1;
+                        break;
+                    }
+                    Err(trouble) => return Err(fault(thread, trouble)),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cold]
+fn fault(thread: &Thread, trouble: Trouble) -> Fault {
+    Fault {
+        rule: trouble.rule,
+        pc: thread.pc,
+        lane: trouble.lane,
+        supergroup: thread.supergroup,
+        batch: thread.batch,
+        message: trouble.message,
+    }
+}
+
+/// Chooses the thread that runs after a switch.
+struct Chooser {
+    order: Order,
+    state: u64,
+    first: bool,
+}
+
+impl Chooser {
+    fn new(order: Order) -> Chooser {
+        let state = match order {
+            Order::Shuffled(seed) => seed,
+            _ => 0,
+        };
+        Chooser { order, state, first: true }
+    }
+
+    fn choose(&mut self, current: usize, count: usize, runnable: impl Fn(usize) -> bool) -> Option<usize> {
+        let first = std::mem::replace(&mut self.first, false);
+        let begin = match self.order {
+            Order::Sequential => current,
+            _ if first && !matches!(self.order, Order::Shuffled(_)) => current,
+            Order::RoundRobin => (current + 1) % count,
+            Order::Reverse => (current + count - 1) % count,
+            Order::Shuffled(_) => {
+                // splitmix64
+                self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+                let mut z = self.state;
+                z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+                z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+                ((z ^ z >> 31) % count as u64) as usize
+            }
+        };
+        let steps = 0..count;
+        match self.order {
+            Order::Reverse => steps.map(|k| (begin + count - k) % count).find(|&i| runnable(i)),
+            _ => steps.map(|k| (begin + k) % count).find(|&i| runnable(i)),
+        }
+    }
+}

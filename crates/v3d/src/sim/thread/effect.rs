@@ -1,0 +1,300 @@
+//! What an instruction does beside computing: uniform streams, signals, writes to registers and peripherals, branches.
+
+use super::Cause;
+use super::{Machine, Thread, Trouble, Value, Write, halves, moved, whole_quads};
+use crate::instr::{
+    Branch, BranchCond, BranchTarget, MsfIgnore, Pack, Signals, UniformMove, Unpack, Version,
+};
+use crate::magic;
+use crate::ops::Op;
+use crate::sim::LANES;
+use crate::sim::alu::{self, blend, blend_packed};
+use crate::sim::code::{ACC, ALL, Code, From, To, register_name, uniform_register};
+
+impl Thread {
+    /// The next word of the uniform stream.
+    fn next_uniform(&mut self, code: &Code, m: &Machine) -> Result<u32, Trouble> {
+        let word = m.uniform_word(code, self.uniform)?;
+        self.uniform = moved(self.uniform, 4);
+        Ok(word)
+    }
+
+    /// The next word of the side band, three instructions after its address was written at the earliest (rule 26).
+    fn next_side(&mut self, m: &Machine) -> Result<u32, Trouble> {
+        let Some(address) = self.side else {
+            return Err(Trouble::new("undefined", "ldunifa before any write of unifa"));
+        };
+        if self.clock - self.side_since < 4 {
+            return Err(Trouble::new(
+                "26",
+                format!("ldunifa {} instructions after the write of unifa", self.clock - self.side_since),
+            ));
+        }
+        if address % 4 != 0 {
+            return Err(Trouble::new("69", format!("unaligned side-band address {address:#x}")));
+        }
+        let memory = m.snapshot.as_ref().unwrap_or(m.memory);
+        let word = memory.read_u32(address).map_err(|f| Trouble::new("memory", f.to_string()))?;
+        self.side = Some(address.wrapping_add(4));
+        Ok(word)
+    }
+
+    /// What the signals deliver, but for the addressed value, which is returned.
+    pub(super) fn signals(
+        &mut self,
+        signals: Signals,
+        code: &Code,
+        m: &mut Machine,
+    ) -> Result<Option<Value>, Trouble> {
+        let mut addressed = None;
+        let unknown = Signals::LDVARY | Signals::LDTLB | Signals::LDTLBU | Signals::UCB;
+        if signals.has(unknown) {
+            return Err(Trouble::new("unsupported", "varyings and the tile buffer are not modelled"));
+        }
+        if signals.has(Signals::LDTMU) {
+            addressed = Some(self.tmu.collect()?);
+        }
+        if signals.has(Signals::LDUNIF | Signals::LDUNIFA) {
+            let word =
+                if signals.has(Signals::LDUNIF) { self.next_uniform(code, m)? } else { self.next_side(m)? };
+            self.set(uniform_register(code.version), [word; LANES]);
+        }
+        if signals.has(Signals::LDUNIFRF) {
+            addressed = Some(Value::splat(self.next_uniform(code, m)?));
+        }
+        if signals.has(Signals::LDUNIFARF) {
+            addressed = Some(Value::splat(self.next_side(m)?));
+        }
+        if signals.has(Signals::WRTMUC) {
+            let word = self.next_uniform(code, m)?;
+            self.tmu.set_config(word);
+        }
+        Ok(addressed)
+    }
+
+    /// Writes a result to where it goes.
+    #[inline]
+    pub(super) fn deliver(
+        &mut self,
+        op: Op,
+        to: To,
+        pack: Pack,
+        write: &Write,
+        code: &Code,
+        m: &mut Machine,
+    ) -> Result<(), Trouble> {
+        match to {
+            To::Nowhere => Ok(()),
+            To::Register(r) => {
+                self.write_register(r, pack, write);
+                if op.is_sfu() {
+                    if r >= ACC {
+                        return Err(Trouble::new("13", format!("{} to an accumulator", op.name())));
+                    }
+                    self.sfu_row = r;
+                }
+                Ok(())
+            }
+            To::Magic(magic::REP) if op == Op::Rot => Ok(()),
+            To::Magic(_) if op.is_sfu() => {
+                Err(Trouble::new("13", format!("result of {} does not go to a row", op.name())))
+            }
+            To::Magic(n) => self.magic(n, pack, write, code, m),
+        }
+    }
+
+    #[inline]
+    fn write_register(&mut self, r: u8, pack: Pack, write: &Write) {
+        let r = r as usize;
+        let lanes = write.lanes;
+        if pack == Pack::None {
+            blend(&mut self.regs[r], &write.value.v, lanes);
+            self.poison[r] =
+                self.poison[r] & !halves(lanes) | halves(write.value.poison & lanes | write.maybe);
+        } else {
+            // The half that is kept stays poison if it was.
+            blend_packed(&mut self.regs[r], &write.value.v, lanes, pack);
+            let half = if pack == Pack::H { 0xffff_0000 } else { 0xffff };
+            let new = halves(write.value.poison & lanes | write.maybe) & half;
+            self.poison[r] = self.poison[r] & !(halves(lanes) & half) | new;
+        }
+        if write.value.poison & lanes != 0 {
+            self.cause[r] = write.value.cause;
+        } else if write.maybe != 0 {
+            self.cause[r] = write.flag_cause;
+        }
+    }
+
+    fn magic(
+        &mut self,
+        n: u8,
+        pack: Pack,
+        write: &Write,
+        code: &Code,
+        m: &mut Machine,
+    ) -> Result<(), Trouble> {
+        let mut write = *write;
+        if pack != Pack::None {
+            // What the other half is without a register to keep it in is not known.
+            write.value.poison = ALL;
+            write.value.cause = Cause::Unsettled;
+        }
+        let value = &write.value;
+        match n {
+            magic::QUAD | magic::REP => {
+                let source = |i: usize| if n == magic::QUAD { i & !3 } else { 0 };
+                let (v, mut poison) = alu::gather(&value.v, value.poison, |i| (source(i), false));
+                if write.lanes != ALL {
+                    // Which lanes a condition then selects is not known.
+                    poison = ALL;
+                }
+                let cause = if write.lanes == ALL { value.cause } else { Cause::Unsettled };
+                let r = uniform_register(code.version);
+                self.set(r, v);
+                self.set_poison(r, poison, cause);
+            }
+            magic::UNIFA => {
+                if value.poison & 1 != 0 {
+                    return Err(Trouble::poison(value.cause, 1, "the side-band address"));
+                }
+                self.side = Some(value.v[0]);
+                self.side_since = self.clock;
+            }
+            magic::SYNCB => {
+                if self.barrier {
+                    return Err(Trouble::new("60", "second barrier before a thread switch"));
+                }
+                if value.poison & 1 != 0 {
+                    return Err(Trouble::poison(value.cause, 1, "the barrier number"));
+                }
+                if self.tmu.outstanding() != 0 {
+                    m.warn(self, "60b", "TMU results are outstanding at a barrier".to_owned());
+                }
+                if m.options.strict && self.tmu.has_unwaited_stores() {
+                    m.warn(self, "60b", "a store has not been waited for at a barrier".to_owned());
+                }
+                self.barrier = true;
+            }
+            magic::RECIP..=magic::RSQRT2 if code.version == Version::V42 => {
+                let op = [Op::Recip, Op::Rsqrt, Op::Exp, Op::Log, Op::Sin, Op::Rsqrt2]
+                    [usize::from(n - magic::RECIP)];
+                let (v, _) = alu::pure(op, &value.v, &value.v, 0, 0).unwrap_or((value.v, ALL));
+                let cause = if write.lanes == ALL { value.cause } else { Cause::Unsettled };
+                self.late_next = Some(Value { v, poison: value.poison | !write.lanes, cause });
+            }
+            magic::TMUC => {
+                let word = equal_lanes(value, "the TMU configuration", "54")?;
+                self.tmu.set_config(word);
+            }
+            magic::TMUD | magic::TMUDREF | magic::TMUOFF => self.tmu.operand(n, &write)?,
+            magic::TMUA => self.tmu_start(&write, m)?,
+            magic::TMUAU => {
+                let word = self.next_uniform(code, m)?;
+                self.tmu.set_config(word);
+                self.tmu_start(&write, m)?;
+            }
+            _ => {
+                return Err(match magic::name(code.version, n) {
+                    Some(name) => Trouble::new("unsupported", format!("writing {name} is not modelled")),
+                    None => Trouble::new("12", format!("write to reserved address {n}")),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The address in a row, which all lanes must agree on (rule 66).
+    fn row_address(&self, row: u8) -> Result<u32, Trouble> {
+        let value = self.read(From::Register(row & 63), Unpack::None);
+        equal_lanes(&value, &format!("the address in {}", register_name(row & 63)), "66")
+    }
+
+    pub(super) fn branch(&mut self, branch: &Branch, code: &Code, m: &mut Machine) -> Result<(), Trouble> {
+        if self.jump.is_some() {
+            return Err(Trouble::new("37", "branch in a delay slot of a branch"));
+        }
+        if self.switch_in != 0 {
+            return Err(Trouble::new("38", "branch in a delay slot of a thread switch"));
+        }
+        let considered = match branch.msfign {
+            MsfIgnore::None => ALL,
+            MsfIgnore::Lanes => self.covered,
+            MsfIgnore::Quads => whole_quads(self.covered),
+        };
+        let depends = match branch.cond {
+            BranchCond::Always => 0,
+            BranchCond::Reserved => return Err(Trouble::new("12", "reserved branch condition")),
+            BranchCond::A0 | BranchCond::Na0 => 1,
+            _ => considered,
+        };
+        if self.a_poison & depends != 0 {
+            return Err(Trouble::poison(self.flag_cause, self.a_poison & depends, "the flag of a branch"));
+        }
+        let taken = match branch.cond {
+            BranchCond::A0 => self.a & 1 != 0,
+            BranchCond::Na0 => self.a & 1 == 0,
+            BranchCond::AllA => self.a & considered == considered,
+            BranchCond::AnyNa => self.a & considered != considered,
+            BranchCond::AnyA => self.a & considered != 0,
+            BranchCond::AllNa => self.a & considered == 0,
+            _ => true,
+        };
+        let behind = code.address_of(self.pc).wrapping_add(32);
+        let link = self.link;
+        let linked = || link.ok_or_else(|| Trouble::new("undefined", "the link register was never written"));
+        // The word of the stream is taken whether or not the branch is.
+        let pointer = match branch.uniforms {
+            None => None,
+            Some(UniformMove::Absolute) => Some(u64::from(self.next_uniform(code, m)?)),
+            Some(UniformMove::Relative) => {
+                let offset = self.next_uniform(code, m)? as i32;
+                Some(moved(self.uniform, offset))
+            }
+            Some(_) if !taken => None,
+            Some(UniformMove::Link) => Some(u64::from(linked()?)),
+            Some(UniformMove::Row(row)) => Some(u64::from(match m.options.uniform_branch_lane {
+                Some(lane) => {
+                    let value = self.read(From::Register(row & 63), Unpack::None);
+                    let lane = usize::from(lane) % LANES;
+                    if value.poison >> lane & 1 != 0 {
+                        return Err(Trouble::poison(value.cause, 1 << lane, "the uniform pointer"));
+                    }
+                    value.v[lane]
+                }
+                None => self.row_address(row)?,
+            })),
+            Some(UniformMove::Reserved(_)) => return Err(Trouble::new("12", "reserved uniform move")),
+        };
+        if taken {
+            let address = match branch.target {
+                BranchTarget::Absolute(address) => address,
+                BranchTarget::Relative(offset) => behind.wrapping_add_signed(offset),
+                BranchTarget::Link => linked()?,
+                BranchTarget::Row(row) => self.row_address(row)?,
+            };
+            let Some(target) = code.at_address(address) else {
+                return Err(Trouble::new("29", format!("branch to {address:#x}, where no program is")));
+            };
+            self.jump = Some((Branch::DELAY_SLOTS as u8, target));
+            if let Some(pointer) = pointer {
+                self.uniform = pointer;
+            }
+        }
+        if branch.link {
+            // Whether a branch that is not taken writes the link register is not known.
+            self.link = taken.then_some(behind);
+        }
+        Ok(())
+    }
+}
+
+/// The one word that all lanes hold.
+fn equal_lanes(value: &Value, what: &str, rule: &'static str) -> Result<u32, Trouble> {
+    if value.poison != 0 {
+        return Err(Trouble::poison(value.cause, value.poison, what));
+    }
+    match value.v.iter().position(|&w| w != value.v[0]) {
+        Some(lane) => Err(Trouble::lane(rule, lane as u32, format!("{what} differs between lanes"))),
+        None => Ok(value.v[0]),
+    }
+}
