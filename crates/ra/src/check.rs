@@ -1,0 +1,617 @@
+//! Checker A: is an allocation right? An abstract interpretation of the program with its edits over places.
+//!
+//! Every unit and every slot holds a set of facts "this is part k of value v" (or "this is what recipe r makes"). An edit
+//! or an instruction changes the facts as it would change the contents; where paths meet only facts that hold on all
+//! of them remain; the whole runs to a fixpoint. A use must find its value in its place. A definition takes the
+//! facts about earlier versions of its value (the last round of a loop) away everywhere.
+//!
+//! The checker reads the register file and the program, never anything that the allocator computed on its way:
+//! no liveness, no intervals. It assumes that the allocator is hostile. The only thing it shares with it is the order
+//! in which blocks are visited, which the result does not depend on.
+//!
+//! A parameter whose argument is undefined may hold anything, so it is "anywhere" on that path.
+//!
+//! Idea: the symbolic checker of regalloc2 and IonMonkey's integrity checker; the facts for recipes, slots shared
+//! in time, memory-edit clobbers and ties are ours.
+
+use smallvec::SmallVec;
+
+use crate::graph::{Graph, NONE};
+use crate::masks::UnitMask;
+use crate::problem::*;
+use crate::verify;
+
+type Facts = SmallVec<[u32; 3]>;
+
+/// What is known at one point.
+#[derive(Clone)]
+struct State {
+    /// Units first, then slots; each list sorted.
+    places: Vec<Facts>,
+    /// Facts about values that may be read from any place.
+    anywhere: Vec<u32>,
+}
+
+struct Checker<'a> {
+    file: &'a RegisterFile,
+    program: &'a Program,
+    allocation: &'a Allocation,
+    /// First fact of a value.
+    value_fact: Vec<u32>,
+    /// First fact of a recipe; `recipe_size` parts.
+    recipe_fact: Vec<u32>,
+    recipe_size: Vec<u8>,
+    sets: Vec<UnitMask>,
+    clobbers: Vec<UnitMask>,
+    reserved: UnitMask,
+    /// `copies[a]`: units that a copy from unit `a` may reach.
+    copies: Vec<UnitMask>,
+    /// `swaps[a]`: units that share a set with `a`.
+    swaps: Vec<UnitMask>,
+    memory_units: UnitMask,
+    unused: Vec<bool>,
+    units: usize,
+    /// In how many places of the current state a fact holds.
+    count: Vec<u32>,
+}
+
+/// Is `allocation` right for `program`? The error names the instruction, the operand, what was expected and found.
+pub fn check(file: &RegisterFile, program: &Program, allocation: &Allocation) -> Result<(), Failure> {
+    verify::verify_file(file).map_err(Failure::Malformed)?;
+    verify::verify_program(file, program).map_err(Failure::Malformed)?;
+    let graph = Graph::new(program);
+    check_with(file, program, &graph, allocation).map_err(Failure::CheckFailed)
+}
+
+pub(crate) fn check_with(
+    file: &RegisterFile,
+    program: &Program,
+    graph: &Graph,
+    allocation: &Allocation,
+) -> Result<(), String> {
+    let mut checker = Checker::new(file, program, allocation)?;
+    checker.run(graph)
+}
+
+impl<'a> Checker<'a> {
+    fn new(
+        file: &'a RegisterFile,
+        program: &'a Program,
+        allocation: &'a Allocation,
+    ) -> Result<Checker<'a>, String> {
+        let units = file.units.len();
+        if allocation.places.len() != program.operands.len() {
+            return Err(format!(
+                "{} places for {} operands",
+                allocation.places.len(),
+                program.operands.len()
+            ));
+        }
+        let mut next = 0u32;
+        let mut value_fact = Vec::with_capacity(program.vregs.len());
+        let mut recipe_size = vec![1u8; program.recipe_cost.len()];
+        for info in &program.vregs {
+            value_fact.push(next);
+            next += info.size as u32;
+            if let Some(recipe) = info.recipe {
+                recipe_size[recipe.0 as usize] = info.size;
+            }
+        }
+        let mut recipe_fact = Vec::with_capacity(recipe_size.len());
+        for &size in &recipe_size {
+            recipe_fact.push(next);
+            next += size as u32;
+        }
+        let sets: Vec<UnitMask> = file.sets.iter().map(|set| UnitMask::of(&set.units)).collect();
+        let clobbers: Vec<UnitMask> = file.clobbers.iter().map(|mask| UnitMask::of(mask)).collect();
+        let mut memory_units = UnitMask::EMPTY;
+        let mut copies = vec![UnitMask::EMPTY; units];
+        let mut swaps = vec![UnitMask::EMPTY; units];
+        for (index, set) in file.sets.iter().enumerate() {
+            let mut reach = sets[index];
+            match set.backing {
+                Backing::Memory => memory_units = memory_units.or(&sets[index]),
+                Backing::Set(behind) => {
+                    reach = reach.or(&sets[behind.0 as usize]);
+                    for unit in &file.sets[behind.0 as usize].units {
+                        copies[unit.0 as usize] = copies[unit.0 as usize].or(&sets[index]);
+                    }
+                }
+                Backing::None => {}
+            }
+            for unit in &set.units {
+                copies[unit.0 as usize] = copies[unit.0 as usize].or(&reach);
+                swaps[unit.0 as usize] = swaps[unit.0 as usize].or(&sets[index]);
+            }
+        }
+        let mut unused = vec![false; program.operands.len()];
+        for &index in &allocation.unused_defs {
+            match unused.get_mut(index as usize) {
+                Some(flag) if !*flag => *flag = true,
+                _ => return Err(format!("unused def {index} does not exist or stands twice")),
+            }
+        }
+        let has_memory =
+            allocation.edits.iter().any(|(_, edit)| matches!(edit, Edit::Spill { .. } | Edit::Fill { .. }));
+        if has_memory && !allocation.memory_edits {
+            return Err("there are memory edits but the allocation says there are none".into());
+        }
+        let reserved =
+            if allocation.memory_edits { UnitMask::of(&file.edit_reserved) } else { UnitMask::EMPTY };
+        // A hostile slot count must not make the table large.
+        if allocation.slots as usize > allocation.edits.len() {
+            return Err(format!("{} slots for {} edits", allocation.slots, allocation.edits.len()));
+        }
+        Ok(Checker {
+            file,
+            program,
+            allocation,
+            value_fact,
+            recipe_fact,
+            recipe_size,
+            sets,
+            clobbers,
+            reserved,
+            copies,
+            swaps,
+            memory_units,
+            unused,
+            units,
+            count: vec![0; next as usize],
+        })
+    }
+
+    fn run(&mut self, graph: &Graph) -> Result<(), String> {
+        let (first_edit, edits) = self.order_edits()?;
+        let blocks = self.program.blocks.len();
+        let mut entry: Vec<Option<State>> = (0..blocks).map(|_| None).collect();
+        entry[0] = Some(State {
+            places: vec![Facts::new(); self.units + self.allocation.slots as usize],
+            anywhere: Vec::new(),
+        });
+        let mut dirty = vec![false; graph.rpo.len()];
+        dirty[0] = true;
+        let mut position = 0;
+        while position < graph.rpo.len() {
+            if !std::mem::take(&mut dirty[position]) {
+                position += 1;
+                continue;
+            }
+            let block = graph.rpo[position];
+            let Some(state) = entry[block as usize].clone() else { continue };
+            let mut state = state;
+            self.recount(&state, true);
+            let result = self.block(block, &mut state, &first_edit, &edits);
+            self.recount(&state, false);
+            result?;
+            let succs = &self.program.blocks[block as usize].succs;
+            let mut back = position + 1;
+            for (index, edge) in succs.iter().enumerate() {
+                let mut after = if index + 1 == succs.len() {
+                    std::mem::replace(&mut state, State { places: Vec::new(), anywhere: Vec::new() })
+                } else {
+                    state.clone()
+                };
+                self.pass_edge(edge, &mut after);
+                let at = graph.rpo_index[edge.to.0 as usize] as usize;
+                let changed = match &mut entry[edge.to.0 as usize] {
+                    Some(known) => meet(known, &after),
+                    empty => {
+                        *empty = Some(after);
+                        true
+                    }
+                };
+                if changed {
+                    dirty[at] = true;
+                    back = back.min(at);
+                }
+            }
+            position = back;
+        }
+        Ok(())
+    }
+
+    fn recount(&mut self, state: &State, add: bool) {
+        for &fact in state.places.iter().flatten() {
+            let count = &mut self.count[fact as usize];
+            *count = if add { *count + 1 } else { *count - 1 };
+        }
+    }
+
+    /// Edits by instruction, as `first_edit[inst]..first_edit[inst + 1]` for those before it and after the previous one.
+    fn order_edits(&self) -> Result<(Vec<u32>, Vec<Edit>), String> {
+        let count = self.program.insts.len();
+        let mut terminator = vec![false; count];
+        for block in &self.program.blocks {
+            terminator[block.insts.end as usize - 1] = true;
+        }
+        let mut first = vec![0u32; count + 1];
+        let mut last = 0;
+        let mut edits = Vec::with_capacity(self.allocation.edits.len());
+        for &(point, edit) in &self.allocation.edits {
+            let (inst, key) = match point {
+                Point::Before(inst) => (inst.0, inst.0 as u64 * 2),
+                Point::After(inst) => (inst.0.wrapping_add(1), inst.0 as u64 * 2 + 1),
+            };
+            if inst as usize >= count {
+                return Err(format!("{edit:?} stands at {point:?}, outside the program"));
+            }
+            if matches!(point, Point::After(inst) if terminator[inst.0 as usize]) {
+                return Err(format!("{edit:?} stands after the terminator {point:?}"));
+            }
+            if key < last {
+                return Err(format!("{edit:?} at {point:?} is out of order"));
+            }
+            last = key;
+            first[inst as usize + 1] += 1;
+            edits.push(edit);
+        }
+        for k in 1..first.len() {
+            first[k] += first[k - 1];
+        }
+        Ok((first, edits))
+    }
+
+    fn block(&mut self, block: u32, state: &mut State, first: &[u32], edits: &[Edit]) -> Result<(), String> {
+        let program = self.program;
+        for inst in program.blocks[block as usize].insts.clone() {
+            for edit in &edits[first[inst as usize] as usize..first[inst as usize + 1] as usize] {
+                self.edit(inst, *edit, state)
+                    .map_err(|text| format!("before instruction {inst}: {edit:?}: {text}"))?;
+            }
+            self.inst(inst, state).map_err(|text| format!("instruction {inst}: {text}"))?;
+        }
+        Ok(())
+    }
+
+    fn set_facts(&mut self, state: &mut State, place: usize, facts: Facts) {
+        for &fact in &facts {
+            self.count[fact as usize] += 1;
+        }
+        for fact in std::mem::replace(&mut state.places[place], facts) {
+            self.count[fact as usize] -= 1;
+        }
+    }
+
+    fn unit(&self, unit: Unit) -> Result<usize, String> {
+        if unit.0 as usize >= self.units {
+            return Err(format!("unit {} does not exist", unit.0));
+        }
+        if self.reserved.contains(unit) {
+            return Err(format!("{} is reserved for edits", self.file.units[unit.0 as usize]));
+        }
+        Ok(unit.0 as usize)
+    }
+
+    fn slot(&self, slot: Slot) -> Result<usize, String> {
+        if slot.0 >= self.allocation.slots {
+            return Err(format!("slot {} of {} does not exist", slot.0, self.allocation.slots));
+        }
+        Ok(self.units + slot.0 as usize)
+    }
+
+    fn clobber(&mut self, state: &mut State, clobbers: ClobberId) {
+        let Some(mask) = self.clobbers.get(clobbers.0 as usize).copied() else { return };
+        for unit in mask.iter() {
+            self.set_facts(state, unit.0 as usize, Facts::new());
+        }
+    }
+
+    fn memory_allowed(&self, inst: u32, unit: Unit) -> Result<(), String> {
+        if self.program.insts[inst as usize].no_memory_edit_before {
+            return Err("no memory edit may stand here".into());
+        }
+        if !self.memory_units.contains(unit) {
+            return Err(format!("{} is in no set backed by memory", self.file.units[unit.0 as usize]));
+        }
+        Ok(())
+    }
+
+    fn edit(&mut self, inst: u32, edit: Edit, state: &mut State) -> Result<(), String> {
+        match edit {
+            Edit::Copy { from, to } => {
+                let (source, target) = (self.unit(from)?, self.unit(to)?);
+                if !self.copies[source].contains(to) {
+                    return Err("no set or backing connects the two units".into());
+                }
+                let facts = state.places[source].clone();
+                self.set_facts(state, target, facts);
+            }
+            Edit::Swap { a, b } => {
+                let (one, other) = (self.unit(a)?, self.unit(b)?);
+                if !self.swaps[one].contains(b) {
+                    return Err("no set holds both units".into());
+                }
+                state.places.swap(one, other);
+            }
+            Edit::Spill { from, slot } => {
+                let (source, target) = (self.unit(from)?, self.slot(slot)?);
+                self.memory_allowed(inst, from)?;
+                let facts = state.places[source].clone();
+                self.clobber(state, self.file.memory_edit_clobbers);
+                self.set_facts(state, target, facts);
+            }
+            Edit::Fill { slot, to } => {
+                let (source, target) = (self.slot(slot)?, self.unit(to)?);
+                self.memory_allowed(inst, to)?;
+                self.clobber(state, self.file.memory_edit_clobbers);
+                let facts = state.places[source].clone();
+                self.set_facts(state, target, facts);
+            }
+            Edit::Recompute { recipe, to } => {
+                let Some(&size) = self.recipe_size.get(recipe.0 as usize) else {
+                    return Err("the recipe does not exist".into());
+                };
+                for part in 0..size as u16 {
+                    let unit = self.unit(Unit(to.0.saturating_add(part)))?;
+                    let fact = self.recipe_fact[recipe.0 as usize] + part as u32;
+                    self.set_facts(state, unit, Facts::from_slice(&[fact]));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn inst(&mut self, inst: u32, state: &mut State) -> Result<(), String> {
+        let program = self.program;
+        let info = &program.insts[inst as usize];
+        let range = info.operands.start as usize..info.operands.end as usize;
+        let ops = &program.operands[range.clone()];
+        let allocation = self.allocation;
+        let places = &allocation.places[range.clone()];
+        for (index, (op, &unit)) in ops.iter().zip(places).enumerate() {
+            self.legal(op, unit).map_err(|text| format!("operand {index} (v{}): {text}", op.vreg.0))?;
+            if op.vector.is_some() {
+                self.legal_vector(ops, places, index)?;
+            }
+            if op.kind == OperandKind::Use {
+                self.read(op, unit, state)
+                    .map_err(|text| format!("operand {index} (v{}): {text}", op.vreg.0))?;
+            }
+        }
+        let span = |index: usize| {
+            UnitMask::run(places[index], program.vregs[ops[index].vreg.0 as usize].size as u32)
+        };
+        let mut written = UnitMask::EMPTY;
+        for (index, op) in ops.iter().enumerate().filter(|(_, op)| op.kind != OperandKind::Use) {
+            let mine = span(index);
+            if written.intersects(&mine) {
+                return Err(format!("operand {index} (v{}): two defs share a unit", op.vreg.0));
+            }
+            written = written.or(&mine);
+            if let Some(tied) = op.tied {
+                if places[tied as usize] != places[index] {
+                    return Err(format!(
+                        "operand {index} (v{}): tied to operand {tied} in {}, but placed in {}",
+                        op.vreg.0,
+                        self.name(places[tied as usize]),
+                        self.name(places[index])
+                    ));
+                }
+            }
+            if op.kind == OperandKind::EarlyDef {
+                for (other, used) in ops.iter().enumerate() {
+                    if used.kind == OperandKind::Use
+                        && op.tied != Some(other as u8)
+                        && !program.vregs[used.vreg.0 as usize].undefined
+                        && span(other).intersects(&mine)
+                    {
+                        return Err(format!(
+                            "operand {index} (v{}): written early into {}, which operand {other} (v{}) reads",
+                            op.vreg.0,
+                            self.name(places[index]),
+                            used.vreg.0
+                        ));
+                    }
+                }
+            }
+        }
+        self.clobber(state, info.clobbers);
+        for (index, op) in ops.iter().enumerate().filter(|(_, op)| op.kind != OperandKind::Use) {
+            let size = program.vregs[op.vreg.0 as usize].size;
+            let first = self.value_fact[op.vreg.0 as usize];
+            self.forget(state, first, size);
+            for part in 0..size as u16 {
+                let facts = if self.unused[range.start + index] {
+                    Facts::new()
+                } else {
+                    Facts::from_slice(&[first + part as u32])
+                };
+                self.set_facts(state, (places[index].0 + part) as usize, facts);
+            }
+        }
+        Ok(())
+    }
+
+    fn name(&self, unit: Unit) -> &str {
+        self.file.units.get(unit.0 as usize).map_or("?", |name| name.as_str())
+    }
+
+    /// What the place of an operand must satisfy whatever it holds.
+    fn legal(&self, op: &Operand, unit: Unit) -> Result<(), String> {
+        let size = self.program.vregs[op.vreg.0 as usize].size as u16;
+        if size > 1 && !unit.0.is_multiple_of(size.next_power_of_two()) {
+            return Err(format!("{} is not aligned for {size} units", self.name(unit)));
+        }
+        for part in 0..size {
+            let part = Unit(unit.0.saturating_add(part));
+            self.unit(part)?;
+            if !self.sets[op.set.0 as usize].contains(part) {
+                let set = &self.file.sets[op.set.0 as usize].name;
+                return Err(format!("{} is not in set {set}", self.name(part)));
+            }
+        }
+        match op.fixed {
+            Some(fixed) if fixed != unit => {
+                Err(format!("must be in {}, but is in {}", self.name(fixed), self.name(unit)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn legal_vector(&self, ops: &[Operand], places: &[Unit], index: usize) -> Result<(), String> {
+        let Some(part) = ops[index].vector else { return Ok(()) };
+        let base = places[index].0 as i32 - part.index as i32;
+        if base < 0 || base % part.align as i32 != 0 {
+            return Err(format!(
+                "operand {index}: the vector does not start at a multiple of {}",
+                part.align
+            ));
+        }
+        for (other, op) in ops.iter().enumerate() {
+            if let Some(v) = op.vector.filter(|v| v.group == part.group) {
+                if places[other].0 as i32 - v.index as i32 != base {
+                    return Err(format!(
+                        "operand {other}: {} is not position {} of a vector whose position {} is {}",
+                        self.name(places[other]),
+                        v.index,
+                        part.index,
+                        self.name(places[index])
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&self, op: &Operand, unit: Unit, state: &State) -> Result<(), String> {
+        let info = &self.program.vregs[op.vreg.0 as usize];
+        if info.undefined {
+            return Ok(());
+        }
+        for part in 0..info.size as u32 {
+            let fact = self.value_fact[op.vreg.0 as usize] + part;
+            let facts = &state.places[unit.0 as usize + part as usize];
+            let made = info.recipe.map(|recipe| self.recipe_fact[recipe.0 as usize] + part);
+            let found = facts.contains(&fact)
+                || made.is_some_and(|made| facts.contains(&made))
+                || state.anywhere.binary_search(&fact).is_ok();
+            if !found {
+                let name = self.name(Unit(unit.0 + part as u16));
+                return Err(format!(
+                    "expected part {part} of v{} in {name}, found {}",
+                    op.vreg.0,
+                    self.describe(facts)
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn describe(&self, facts: &Facts) -> String {
+        if facts.is_empty() {
+            return "nothing known".into();
+        }
+        let mut out = String::new();
+        for &fact in facts.iter().take(8) {
+            if !out.is_empty() {
+                out += " = ";
+            }
+            let values = self.recipe_fact.first().copied().unwrap_or(u32::MAX);
+            let base = if fact < values { &self.value_fact } else { &self.recipe_fact };
+            let index = base.partition_point(|&first| first <= fact) - 1;
+            let kind = if fact < values { "v" } else { "recipe " };
+            out += &format!("{kind}{index}");
+            if fact != base[index] {
+                out += &format!(" part {}", fact - base[index]);
+            }
+        }
+        out
+    }
+
+    /// A new version of a value begins: nothing holds it any more.
+    fn forget(&mut self, state: &mut State, first: u32, size: u8) {
+        for fact in first..first + size as u32 {
+            if self.count[fact as usize] != 0 {
+                for facts in &mut state.places {
+                    facts.retain(|known| *known != fact);
+                }
+                self.count[fact as usize] = 0;
+            }
+            if let Ok(at) = state.anywhere.binary_search(&fact) {
+                state.anywhere.remove(at);
+            }
+        }
+    }
+
+    /// Along an edge the parameters become what their arguments are, all at once.
+    fn pass_edge(&self, edge: &Edge, state: &mut State) {
+        let program = self.program;
+        let params = &program.blocks[edge.to.0 as usize].params;
+        if params.is_empty() {
+            return;
+        }
+        // Facts that a fact brings along, as chains through `links`.
+        let mut head: rustc_hash::FxHashMap<u32, u32> = Default::default();
+        let mut links: Vec<(u32, u32)> = Vec::new();
+        let mut old: Vec<u32> = Vec::new();
+        let mut anywhere: Vec<u32> = Vec::new();
+        for (&param, &arg) in params.iter().zip(&edge.args) {
+            let source = &program.vregs[arg.0 as usize];
+            for part in 0..source.size as u32 {
+                let new = self.value_fact[param.0 as usize] + part;
+                old.push(new);
+                let fact = self.value_fact[arg.0 as usize] + part;
+                if source.undefined || state.anywhere.binary_search(&fact).is_ok() {
+                    anywhere.push(new);
+                    continue;
+                }
+                let made = source.recipe.map(|recipe| self.recipe_fact[recipe.0 as usize] + part);
+                for from in [Some(fact), made].into_iter().flatten() {
+                    let next = head.insert(from, links.len() as u32).unwrap_or(NONE);
+                    links.push((new, next));
+                }
+            }
+        }
+        old.sort_unstable();
+        for facts in &mut state.places {
+            if facts.is_empty() {
+                continue;
+            }
+            let mut after = Facts::new();
+            for &fact in facts.iter() {
+                if old.binary_search(&fact).is_err() {
+                    after.push(fact);
+                }
+                let mut at = head.get(&fact).copied().unwrap_or(NONE);
+                while at != NONE {
+                    after.push(links[at as usize].0);
+                    at = links[at as usize].1;
+                }
+            }
+            after.sort_unstable();
+            after.dedup();
+            *facts = after;
+        }
+        state.anywhere.retain(|fact| old.binary_search(fact).is_err());
+        state.anywhere.extend(anywhere);
+        state.anywhere.sort_unstable();
+        state.anywhere.dedup();
+    }
+}
+
+/// Keep in `known` only what also holds in `other`; whether anything was lost.
+fn meet(known: &mut State, other: &State) -> bool {
+    let mut changed = false;
+    let extra: Vec<u32> =
+        known.anywhere.iter().copied().filter(|fact| other.anywhere.binary_search(fact).is_err()).collect();
+    if !extra.is_empty() {
+        changed = true;
+        known.anywhere.retain(|fact| other.anywhere.binary_search(fact).is_ok());
+    }
+    for (mine, theirs) in known.places.iter_mut().zip(&other.places) {
+        if mine == theirs && extra.is_empty() {
+            continue;
+        }
+        let before = mine.len();
+        mine.retain(|fact| theirs.contains(fact) || other.anywhere.binary_search(fact).is_ok());
+        changed |= mine.len() != before;
+        // What could be anywhere here is where the other path has it.
+        if !extra.is_empty() {
+            mine.extend(theirs.iter().copied().filter(|fact| extra.binary_search(fact).is_ok()));
+            mine.sort_unstable();
+            mine.dedup();
+        }
+    }
+    changed
+}

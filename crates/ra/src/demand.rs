@@ -1,0 +1,536 @@
+//! What an instruction demands of the register file, and whether a point fits.
+//!
+//! *Classes* are the sets of units that values can be confined to at some point: every set, and every set less what an
+//! instruction destroys. For single-unit values that may move at every point, an assignment exists exactly when Hall's
+//! condition holds: no union of classes has more values confined to it than it has units. [`Limits`] keeps the
+//! unions that matter (those of classes that overlap without one containing the other) and counts against them. This is
+//! the p/q idea of Smith, Ramsey & Holloway ("A generalized algorithm for graph-coloring register allocation", 2004)
+//! turned from a colouring test into a pressure test.
+//!
+//! [`nodes`] lists what one step needs besides the values that merely live through it: a unit per operand value, an
+//! extra one wherever one value must stand in two places at once (a tied use that lives on, bug shape A29; two fixed
+//! units; two vectors, A20 and A23), and none for a def that takes over the unit of a use that dies.
+//!
+//! Left out: alignment. Wide values count with their size rounded up; whether windows can be found is tried when
+//! places are given out.
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use crate::code::*;
+use crate::graph::NONE;
+use crate::masks::UnitMask;
+use crate::problem::*;
+
+/// Most unions of classes that are counted; beyond that only the first ones are, and placing may fail later.
+const MAX_BOUNDS: usize = 64;
+
+/// A set of units that some values are confined to.
+pub(crate) type Class = u16;
+
+pub(crate) struct Limits {
+    /// Units of each set that may be used, in order of preference.
+    pub order: Vec<Vec<Unit>>,
+    /// The same as masks.
+    pub sets: Vec<UnitMask>,
+    pub clobbers: Vec<UnitMask>,
+    /// Memory edits are possible: `edit_reserved` is taken out, and between instructions values stand only where
+    /// a memory edit leaves them alone.
+    pub memory: bool,
+    pub memory_clobbers: ClobberId,
+    /// `nested[a * sets + b]`: set `a` lies within set `b`.
+    nested: Vec<bool>,
+    /// Class of a set under a clobber mask: `set * clobbers + clobber`.
+    class_of: Vec<Class>,
+    unit_class: Vec<Class>,
+    /// By class: bits of the bounds that contain it.
+    in_bounds: Vec<u64>,
+    pub capacity: Vec<u32>,
+    /// Bounds that any memory-backed or plain home counts in (for statistics).
+    pub homes: Vec<SetId>,
+    /// By set: where its values go under pressure.
+    pub backing: Vec<Backing>,
+    /// By set: no unit survives a memory edit.
+    pub fragile: Vec<bool>,
+    /// By set: registers are handed out round robin.
+    pub rotates: Vec<bool>,
+}
+
+impl Limits {
+    pub fn new(file: &RegisterFile, program: &Program, max_registers: Option<u32>, memory: bool) -> Limits {
+        let all_sets: Vec<UnitMask> = file.sets.iter().map(|set| UnitMask::of(&set.units)).collect();
+        let clobbers: Vec<UnitMask> = file.clobbers.iter().map(|mask| UnitMask::of(mask)).collect();
+        let wiped = clobbers.get(file.memory_edit_clobbers.0 as usize).copied().unwrap_or(UnitMask::EMPTY);
+        let mut fixed = UnitMask::EMPTY;
+        for operand in &program.operands {
+            if let Some(unit) = operand.fixed {
+                fixed.insert(unit);
+            }
+        }
+        let reserved = if memory { UnitMask::of(&file.edit_reserved) } else { UnitMask::EMPTY };
+        let mut order = Vec::new();
+        for set in &file.sets {
+            let usable = set.units.iter().copied().filter(|&unit| !reserved.contains(unit));
+            let mut list: Vec<Unit> = usable.collect();
+            if let (Some(most), Backing::Memory) = (max_registers, set.backing) {
+                let counted = |unit: &Unit| !wiped.contains(*unit);
+                let kept_fixed = list.iter().filter(|u| counted(u) && fixed.contains(**u)).count();
+                let mut free = (most as usize).saturating_sub(kept_fixed);
+                list.retain(|unit| {
+                    if !counted(unit) || fixed.contains(*unit) {
+                        return true;
+                    }
+                    let keep = free > 0;
+                    free = free.saturating_sub(1);
+                    keep
+                });
+            }
+            order.push(list);
+        }
+        let sets: Vec<UnitMask> = order.iter().map(|list| UnitMask::of(list)).collect();
+        let count = sets.len();
+        let mut nested = vec![false; count * count];
+        for a in 0..count {
+            for b in 0..count {
+                nested[a * count + b] = sets[a].is_subset_of(&sets[b]);
+            }
+        }
+        let fragile = all_sets.iter().map(|set| memory && set.is_subset_of(&wiped)).collect();
+        let mut limits = Limits {
+            order,
+            sets,
+            clobbers,
+            memory,
+            memory_clobbers: file.memory_edit_clobbers,
+            nested,
+            class_of: Vec::new(),
+            unit_class: vec![Class::MAX; file.units.len()],
+            in_bounds: Vec::new(),
+            capacity: Vec::new(),
+            homes: Vec::new(),
+            backing: file.sets.iter().map(|set| set.backing).collect(),
+            fragile,
+            rotates: file.sets.iter().map(|set| set.rotate).collect(),
+        };
+        limits.make_classes(program, if memory { wiped } else { UnitMask::EMPTY });
+        limits
+    }
+
+    fn make_classes(&mut self, program: &Program, wiped: UnitMask) {
+        let count = self.clobbers.len().max(1);
+        let mut used_sets = vec![false; self.sets.len()];
+        let mut used_clobbers = vec![false; count];
+        used_clobbers[0] = true;
+        if self.memory {
+            used_clobbers[self.memory_clobbers.0 as usize] = true;
+        }
+        for info in &program.vregs {
+            used_sets[info.home.0 as usize] = true;
+            if let Backing::Set(set) = self.backing[info.home.0 as usize] {
+                used_sets[set.0 as usize] = true;
+            }
+        }
+        self.homes = (0..self.sets.len()).filter(|&s| used_sets[s]).map(|s| SetId(s as u8)).collect();
+        for operand in &program.operands {
+            used_sets[operand.set.0 as usize] = true;
+        }
+        for info in &program.insts {
+            used_clobbers[info.clobbers.0 as usize] = true;
+        }
+        let mut masks: Vec<UnitMask> = Vec::new();
+        let mut known: FxHashMap<UnitMask, Class> = FxHashMap::default();
+        let mut intern = |mask: UnitMask, masks: &mut Vec<UnitMask>| {
+            *known.entry(mask).or_insert_with(|| {
+                masks.push(mask);
+                (masks.len() - 1) as Class
+            })
+        };
+        self.class_of = vec![0; self.sets.len() * count];
+        for set in (0..self.sets.len()).filter(|&set| used_sets[set]) {
+            for clobber in (0..count).filter(|&clobber| used_clobbers[clobber]) {
+                let mask = self.sets[set];
+                let mask = self.clobbers.get(clobber).map_or(mask, |clobber| mask.minus(clobber));
+                let narrow = mask.minus(&wiped);
+                let mask = if narrow.is_empty() { mask } else { narrow };
+                self.class_of[set * count + clobber] = intern(mask, &mut masks);
+            }
+        }
+        // Unions of overlapping classes, until nothing new comes up.
+        let mut bounds: Vec<UnitMask> = masks.iter().copied().take(MAX_BOUNDS).collect();
+        let mut next = 1;
+        while next < bounds.len() && bounds.len() < MAX_BOUNDS {
+            for other in 0..next {
+                let (a, b) = (bounds[next], bounds[other]);
+                if a.intersects(&b) && !a.is_subset_of(&b) && !b.is_subset_of(&a) {
+                    let union = a.or(&b);
+                    if !bounds.contains(&union) && bounds.len() < MAX_BOUNDS {
+                        bounds.push(union);
+                    }
+                }
+            }
+            next += 1;
+        }
+        // Single units only count in what contains them; two values in one unit are found when placing.
+        for operand in &program.operands {
+            if let Some(unit) = operand.fixed {
+                self.unit_class[unit.0 as usize] = intern(UnitMask::single(unit), &mut masks);
+            }
+        }
+        self.capacity = bounds.iter().map(|bound| bound.count()).collect();
+        self.in_bounds = masks
+            .iter()
+            .map(|mask| {
+                let inside = bounds.iter().enumerate().filter(|(_, bound)| mask.is_subset_of(bound));
+                inside.fold(0u64, |bits, (index, _)| bits | 1 << index)
+            })
+            .collect();
+    }
+
+    pub fn nested(&self, inner: SetId, outer: SetId) -> bool {
+        self.nested[inner.0 as usize * self.sets.len() + outer.0 as usize]
+    }
+
+    pub fn class(&self, set: SetId, clobbers: ClobberId) -> Class {
+        self.class_of[set.0 as usize * self.clobbers.len().max(1) + clobbers.0 as usize]
+    }
+
+    pub fn clobber_mask(&self, clobbers: ClobberId) -> UnitMask {
+        self.clobbers.get(clobbers.0 as usize).copied().unwrap_or(UnitMask::EMPTY)
+    }
+
+    /// Bits of the bounds in which a value of `set` counts that must survive `clobbers`.
+    pub fn bounds_of(&self, set: SetId, clobbers: ClobberId) -> u64 {
+        self.in_bounds[self.class(set, clobbers) as usize]
+    }
+
+    pub fn node_bounds(&self, node: &Node, clobbers: ClobberId) -> u64 {
+        let class = match node.fixed {
+            Some(unit) => self.unit_class[unit.0 as usize],
+            None if node.main => self.class(node.set, clobbers),
+            None => self.class(node.set, ClobberId(0)),
+        };
+        self.in_bounds[class as usize]
+    }
+}
+
+/// One unit (or aligned run of units) that a step needs.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    /// The value that is read there, or [`NONE`].
+    pub value: u32,
+    /// Operands (positions within the step) that read or write it.
+    pub ops: SmallVec<[u8; 4]>,
+    /// The def that is written there (position within the step), or [`NONE`].
+    pub def: u32,
+    pub set: SetId,
+    pub fixed: Option<Unit>,
+    /// Part of a vector operand.
+    pub vector: Option<VectorPart>,
+    pub size: u8,
+    /// The value lives on in this place, so the step's clobbers must not reach it.
+    pub main: bool,
+    /// The def of this node is written before the uses are read.
+    pub early: bool,
+}
+
+/// What a step needs besides the values that live through it without being mentioned.
+pub(crate) fn nodes(code: &Code, limits: &Limits, step: &Step, out: &mut Vec<Node>) {
+    out.clear();
+    let range = step.ops();
+    let ops = &code.ops[range.clone()];
+    let kills = &code.kills[range];
+    let early_tie =
+        |index: usize| ops.iter().any(|op| op.tied == Some(index as u8) && op.kind == OperandKind::EarlyDef);
+    for (index, op) in ops.iter().enumerate() {
+        if op.kind != OperandKind::Use || code.is_undefined(op.vreg.0) {
+            continue;
+        }
+        let value = op.vreg.0;
+        let info = &code.vregs[value as usize];
+        let first = !out.iter().any(|node| node.value == value);
+        if first && kills[index] == LIVES {
+            out.push(Node {
+                value,
+                ops: SmallVec::new(),
+                def: NONE,
+                set: info.home,
+                fixed: None,
+                vector: None,
+                size: info.size,
+                main: true,
+                early: false,
+            });
+        }
+        let tie = ops.iter().position(|other| other.tied == Some(index as u8));
+        // A fixed unit that a def of this step also takes cannot keep a value that lives on.
+        let taken_by_def = op.fixed.is_some()
+            && ops.iter().enumerate().any(|(at, other)| {
+                other.kind != OperandKind::Use && other.fixed == op.fixed && Some(at) != tie
+            });
+        let place = out.iter_mut().find(|node| {
+            node.value == value
+                && fits(limits, step, node, op)
+                && !(node.main && (tie.is_some() || taken_by_def))
+                && !(tie.is_some() && node.def != NONE)
+                && !(tie.is_some() && early_tie(index) && !node.ops.is_empty())
+                && !node.early
+        });
+        match place {
+            Some(node) => {
+                narrow(limits, node, op);
+                node.ops.push(index as u8);
+                if let Some(def) = tie {
+                    node.def = def as u32;
+                    node.early = early_tie(index);
+                }
+            }
+            None => out.push(Node {
+                value,
+                ops: SmallVec::from_slice(&[index as u8]),
+                def: tie.map_or(NONE, |def| def as u32),
+                set: op.set,
+                fixed: op.fixed,
+                vector: op.vector,
+                size: info.size,
+                main: false,
+                early: tie.is_some() && early_tie(index),
+            }),
+        }
+    }
+    place_defs(code, limits, ops, out);
+}
+
+/// May `op` read its value in the place of `node`?
+fn fits(limits: &Limits, step: &Step, node: &Node, op: &Operand) -> bool {
+    if node.vector.is_some() && (op.fixed.is_some() || op.vector.is_some()) {
+        return node.vector == op.vector && node.fixed == op.fixed;
+    }
+    if node.fixed.is_some() && op.vector.is_some() {
+        return false;
+    }
+    let inner = if limits.nested(op.set, node.set) {
+        op.set
+    } else if limits.nested(node.set, op.set) {
+        node.set
+    } else {
+        return false;
+    };
+    let spared = if node.main { limits.clobber_mask(step.clobbers) } else { UnitMask::EMPTY };
+    match (node.fixed, op.fixed) {
+        (Some(a), Some(b)) => a == b,
+        (Some(unit), None) | (None, Some(unit)) => {
+            limits.sets[inner.0 as usize].contains(unit) && !spared.contains(unit)
+        }
+        (None, None) => !limits.sets[inner.0 as usize].minus(&spared).is_empty(),
+    }
+}
+
+fn narrow(limits: &Limits, node: &mut Node, op: &Operand) {
+    if limits.nested(op.set, node.set) {
+        node.set = op.set;
+    }
+    node.fixed = node.fixed.or(op.fixed);
+    node.vector = node.vector.or(op.vector);
+}
+
+fn place_defs(code: &Code, limits: &Limits, ops: &[Operand], out: &mut Vec<Node>) {
+    let plain = |index: usize, op: &Operand| Node {
+        value: NONE,
+        ops: SmallVec::from_slice(&[index as u8]),
+        def: index as u32,
+        set: op.set,
+        fixed: op.fixed,
+        vector: op.vector,
+        size: code.vregs[op.vreg.0 as usize].size,
+        main: false,
+        early: op.kind == OperandKind::EarlyDef,
+    };
+    // Tied defs: the node of the use, or a new one when the use reads nothing.
+    for (index, op) in ops.iter().enumerate() {
+        let (Some(tied), true) = (op.tied, op.kind != OperandKind::Use) else { continue };
+        match out.iter_mut().find(|node| node.def == index as u32) {
+            Some(node) => {
+                narrow(limits, node, op);
+                node.ops.push(index as u8);
+            }
+            None => {
+                let mut node = plain(index, op);
+                let used = &ops[tied as usize];
+                node.ops.push(tied);
+                narrow(limits, &mut node, used);
+                out.push(node);
+            }
+        }
+    }
+    pair_vectors(limits, ops, out);
+    // Defs with a fixed unit first: they have the least choice.
+    for fixed in [true, false] {
+        for (index, op) in ops.iter().enumerate() {
+            if op.kind == OperandKind::Use
+                || op.tied.is_some()
+                || op.fixed.is_some() != fixed
+                || out.iter().any(|node| node.def == index as u32)
+            {
+                continue;
+            }
+            let size = code.vregs[op.vreg.0 as usize].size;
+            let mut best: Option<usize> = None;
+            if op.kind == OperandKind::Def && op.vector.is_none() {
+                for at in 0..out.len() {
+                    let node = &out[at];
+                    if node.main || node.def != NONE || node.value == NONE || node.size != size {
+                        continue;
+                    }
+                    let fits = match (node.fixed, op.fixed) {
+                        (Some(a), Some(b)) => a == b,
+                        (Some(unit), None) => limits.sets[op.set.0 as usize].contains(unit),
+                        (None, Some(unit)) => {
+                            limits.sets[node.set.0 as usize].contains(unit) && node.vector.is_none()
+                        }
+                        (None, None) => limits.nested(node.set, op.set) || limits.nested(op.set, node.set),
+                    };
+                    let exact = node.set == op.set && node.fixed == op.fixed;
+                    if fits && (best.is_none() || exact) {
+                        best = Some(at);
+                        if exact {
+                            break;
+                        }
+                    }
+                }
+            }
+            match best {
+                Some(at) => {
+                    out[at].def = index as u32;
+                    let vector = out[at].vector;
+                    narrow(limits, &mut out[at], op);
+                    out[at].vector = vector;
+                    out[at].ops.push(index as u8);
+                }
+                None => out.push(plain(index, op)),
+            }
+        }
+    }
+}
+
+/// A vector of defs takes over the window of a vector of uses that all die.
+fn pair_vectors(limits: &Limits, ops: &[Operand], out: &mut [Node]) {
+    for op in ops.iter().filter(|op| op.kind == OperandKind::Def) {
+        let Some(part) = op.vector.filter(|part| part.index == 0) else { continue };
+        let defs: SmallVec<[usize; 8]> =
+            (0..ops.len()).filter(|&k| ops[k].vector.is_some_and(|v| v.group == part.group)).collect();
+        if defs.iter().any(|&k| {
+            ops[k].kind != OperandKind::Def
+                || ops[k].tied.is_some()
+                || ops[k].fixed.is_some()
+                || out.iter().any(|node| node.def == k as u32)
+        }) {
+            continue;
+        }
+        let mut groups: SmallVec<[VectorPart; 4]> = out.iter().filter_map(|node| node.vector).collect();
+        groups.retain(|v| v.index == 0 && v.align >= part.align);
+        for uses in groups {
+            let find = |index: u8| {
+                let mut all = out.iter().enumerate();
+                all.find(|(_, node)| node.vector.is_some_and(|v| v.group == uses.group && v.index == index))
+            };
+            let partners: Option<SmallVec<[usize; 8]>> = defs
+                .iter()
+                .map(|&k| {
+                    let index = ops[k].vector.map_or(0, |v| v.index);
+                    let (at, node) = find(index)?;
+                    let fits = !node.main
+                        && node.def == NONE
+                        && node.fixed.is_none()
+                        && (limits.nested(node.set, ops[k].set) || limits.nested(ops[k].set, node.set));
+                    fits.then_some(at)
+                })
+                .collect();
+            if let Some(partners) = partners {
+                for (&k, &at) in defs.iter().zip(&partners) {
+                    out[at].def = k as u32;
+                    let vector = out[at].vector;
+                    narrow(limits, &mut out[at], &ops[k]);
+                    out[at].vector = vector;
+                    out[at].ops.push(k as u8);
+                }
+                break;
+            }
+        }
+    }
+}
+
+/// Counts of what is resident, by home set, with sizes rounded up.
+#[derive(Clone, Debug)]
+pub(crate) struct Counts(pub Vec<u32>);
+
+impl Counts {
+    pub fn new(limits: &Limits) -> Counts {
+        Counts(vec![0; limits.sets.len()])
+    }
+
+    pub fn add(&mut self, code: &Code, vreg: u32) {
+        self.0[code.vregs[vreg as usize].home.0 as usize] += code.weight(vreg);
+    }
+
+    pub fn sub(&mut self, code: &Code, vreg: u32) {
+        self.0[code.vregs[vreg as usize].home.0 as usize] -= code.weight(vreg);
+    }
+}
+
+/// Pressure in every bound at one point.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pressure {
+    used: Vec<u32>,
+}
+
+impl Pressure {
+    pub fn start(&mut self, limits: &Limits) {
+        self.used.clear();
+        self.used.resize(limits.capacity.len(), 0);
+    }
+
+    pub fn add(&mut self, mut bounds: u64, weight: u32) {
+        while bounds != 0 {
+            self.used[bounds.trailing_zeros() as usize] += weight;
+            bounds &= bounds - 1;
+        }
+    }
+
+    /// Values that merely live here, through `clobbers`.
+    pub fn add_counts(&mut self, limits: &Limits, counts: &Counts, clobbers: ClobberId) {
+        for &home in &limits.homes {
+            let count = counts.0[home.0 as usize];
+            if count != 0 {
+                self.add(limits.bounds_of(home, clobbers), count);
+            }
+        }
+    }
+
+    pub fn add_nodes(&mut self, limits: &Limits, nodes: &[Node], clobbers: ClobberId) {
+        for node in nodes {
+            self.add(limits.node_bounds(node, clobbers), (node.size as u32).next_power_of_two());
+        }
+    }
+
+    /// The bounds that hold too much, as bits.
+    pub fn over(&self, limits: &Limits) -> u64 {
+        let mut bits = 0;
+        for (index, (&used, &capacity)) in self.used.iter().zip(&limits.capacity).enumerate() {
+            if used > capacity {
+                bits |= 1 << index;
+            }
+        }
+        bits
+    }
+
+    /// Raise `most` to what is used here.
+    pub fn raise(&self, most: &mut [u32]) {
+        for (most, &used) in most.iter_mut().zip(&self.used) {
+            *most = (*most).max(used);
+        }
+    }
+
+    pub fn max(&self) -> u32 {
+        self.used.iter().copied().max().unwrap_or(0)
+    }
+}

@@ -1,0 +1,82 @@
+//! Does everything fit without spilling? One forward pass with counts only.
+
+use crate::code::*;
+use crate::demand::*;
+use crate::graph::Graph;
+use crate::liveness::Liveness;
+use crate::problem::*;
+
+pub(crate) struct Measure {
+    /// Bounds that are exceeded somewhere, as bits.
+    pub over: u64,
+    /// Highest count in any bound.
+    pub max: u32,
+    /// By block: the highest count in every bound (`block * bounds + bound`).
+    pub by_block: Vec<u32>,
+}
+
+/// Pressure at every point of `code`.
+pub(crate) fn measure(code: &Code, live: &Liveness, limits: &Limits, graph: &Graph) -> Measure {
+    let bounds = limits.capacity.len();
+    let mut out = Measure { over: 0, max: 0, by_block: vec![0; code.blocks.len() * bounds] };
+    let mut pressure = Pressure::default();
+    let mut list: Vec<Node> = Vec::new();
+    for &block in &graph.rpo {
+        let most = &mut out.by_block[block as usize * bounds..(block as usize + 1) * bounds];
+        let mut counts = Counts::new(limits);
+        for vreg in live.ins(block) {
+            counts.add(code, vreg);
+        }
+        for &param in &code.blocks[block as usize].params {
+            if live.param_live[param as usize] {
+                counts.add(code, param);
+            }
+        }
+        let mut note = |pressure: &Pressure| {
+            out.over |= pressure.over(limits);
+            out.max = out.max.max(pressure.max());
+            pressure.raise(most);
+        };
+        pressure.start(limits);
+        pressure.add_counts(limits, &counts, ClobberId(0));
+        note(&pressure);
+        for step in code.blocks[block as usize].steps.clone() {
+            let step = &code.steps[step as usize];
+            let ops = &code.ops[step.ops()];
+            let kills = &code.kills[step.ops()];
+            for (op, &kill) in ops.iter().zip(kills) {
+                if op.kind == OperandKind::Use && kill == DIES {
+                    counts.sub(code, op.vreg.0);
+                }
+            }
+            // What lives through, then the step's own needs. A use that lives on is a node of its own.
+            let mut through = counts.clone();
+            for (index, op) in ops.iter().enumerate() {
+                let again = ops[..index].iter().any(|o| o.kind == OperandKind::Use && o.vreg == op.vreg);
+                if op.kind == OperandKind::Use
+                    && kills[index] == LIVES
+                    && !again
+                    && !code.is_undefined(op.vreg.0)
+                {
+                    through.sub(code, op.vreg.0);
+                }
+            }
+            if !ops.is_empty() || step.clobbers != ClobberId(0) {
+                nodes(code, limits, step, &mut list);
+                pressure.start(limits);
+                pressure.add_counts(limits, &through, step.clobbers);
+                pressure.add_nodes(limits, &list, step.clobbers);
+                note(&pressure);
+            }
+            for (op, &kill) in ops.iter().zip(kills) {
+                if op.kind != OperandKind::Use && kill == LIVES {
+                    counts.add(code, op.vreg.0);
+                }
+            }
+            pressure.start(limits);
+            pressure.add_counts(limits, &counts, ClobberId(0));
+            note(&pressure);
+        }
+    }
+    out
+}
