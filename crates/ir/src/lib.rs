@@ -2,6 +2,7 @@
 //!
 //! * [`entity`]: ids and dense tables; [`types`]: scalar types and address spaces
 //! * [`ops`]: the one table of operations; [`module`]: modules, functions, blocks, instructions
+//! * [`inputs`]: plausible inputs for a module that nobody has described
 //! * [`builder`]: appending instructions
 //! * [`analysis`]: predecessors, dominators, loops, uses
 //! * [`eval`]: what every pure operation computes
@@ -14,6 +15,7 @@ pub mod builder;
 pub mod entity;
 pub mod eval;
 pub mod exec;
+pub mod inputs;
 pub mod module;
 pub mod ops;
 pub mod text;
