@@ -1,1 +1,11 @@
-//! kempe-opt
+//! The optimiser: IR to IR, one pass a file, and the one table that orders them ([`pipeline`]).
+//!
+//! Every pass is a function `run(&mut Module) -> bool` that says whether it changed something. A pass leaves a module
+//! that the verifier accepts, with the layout rules of `kempe_ir::module` kept; in debug builds the pipeline looks.
+
+pub mod cells;
+pub mod cfg;
+pub mod dce;
+pub mod graph;
+pub mod ssa;
+pub mod subst;
