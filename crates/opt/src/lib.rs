@@ -3,9 +3,13 @@
 //! Every pass is a function `run(&mut Module) -> bool` that says whether it changed something. A pass leaves a module
 //! that the verifier accepts, with the layout rules of `kempe_ir::module` kept; in debug builds the pipeline looks.
 
+pub mod algebra;
+pub mod alias;
 pub mod cells;
 pub mod cfg;
 pub mod dce;
+pub mod fold;
 pub mod graph;
+pub mod gvn;
 pub mod ssa;
 pub mod subst;
