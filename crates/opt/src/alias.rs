@@ -139,7 +139,9 @@ impl Addresses {
                         }
                         (Op::VarAddr, Imm::Var(v)) => Base::Var(v),
                         (Op::ResourceAddr, Imm::Res(r)) if d.args.is_empty() => Base::Res(r),
-                        (Op::Uniform, Imm::Uniform(UniformWord::BufferAddr { res, element: 0 })) => Base::Res(res),
+                        (Op::Uniform, Imm::Uniform(UniformWord::BufferAddr { res, element: 0 })) => {
+                            Base::Res(res)
+                        }
                         _ => Base::Value(at),
                     }
                 }

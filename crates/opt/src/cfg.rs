@@ -76,7 +76,9 @@ fn fold_branches(f: &mut Function) -> bool {
         } else if then.block == els.block {
             let (then, els) = (then.clone(), els.clone());
             Term::Jump(select_args(f, b, cond, &then, &els))
-        } else if let (Some(Term::Return), Some(Term::Return)) = (empty_end(f, then.block), empty_end(f, els.block)) {
+        } else if let (Some(Term::Return), Some(Term::Return)) =
+            (empty_end(f, then.block), empty_end(f, els.block))
+        {
             Term::Return
         } else {
             continue;
@@ -168,7 +170,9 @@ pub fn redundant_params(f: &mut Function) -> bool {
         subst.set(p, to);
         gone[p.index()] = true;
         work.extend(
-            users[start[p.index()] as usize..start[p.index() + 1] as usize].iter().filter(|u| !gone[u.index()]),
+            users[start[p.index()] as usize..start[p.index() + 1] as usize]
+                .iter()
+                .filter(|u| !gone[u.index()]),
         );
     }
     for &(b, i) in new_consts.iter().rev() {

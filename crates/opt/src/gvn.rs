@@ -351,7 +351,8 @@ impl Gvn<'_> {
         if others > h.since {
             return None;
         }
-        let touched = words(offset, ty.bytes()).any(|w| self.words.get(&(root, w)).is_some_and(|&n| n > h.since));
+        let touched =
+            words(offset, ty.bytes()).any(|w| self.words.get(&(root, w)).is_some_and(|&n| n > h.since));
         (!touched).then_some(h)
     }
 

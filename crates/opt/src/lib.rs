@@ -7,9 +7,13 @@ pub mod algebra;
 pub mod alias;
 pub mod cells;
 pub mod cfg;
+pub mod compact;
 pub mod dce;
 pub mod fold;
 pub mod graph;
 pub mod gvn;
+pub mod pipeline;
 pub mod ssa;
 pub mod subst;
+
+pub use pipeline::{Level, Observer, Options, Times, optimise, optimise_with, run_named};

@@ -255,8 +255,11 @@ impl Renamer<'_> {
     fn access(&mut self, b: Block, i: Inst, var: u32, offset: i64) {
         let d = &self.m.func.insts[i];
         let (op, ty, loc) = (d.op, d.ty, d.loc);
-        let values: SmallVec<[Value; 4]> =
-            if op == Op::Load { d.results.iter().copied().collect() } else { d.args[1..].iter().copied().collect() };
+        let values: SmallVec<[Value; 4]> = if op == Op::Load {
+            d.results.iter().copied().collect()
+        } else {
+            d.args[1..].iter().copied().collect()
+        };
         for (k, v) in values.into_iter().enumerate() {
             let at = offset + k as i64 * ty.bytes() as i64;
             let there = inside(&self.m.vars[Var(var)], at, ty).is_some();

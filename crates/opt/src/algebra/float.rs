@@ -60,9 +60,9 @@ fn canonical_within(r: &Rules, v: Value, depth: u32) -> bool {
     use Op::*;
     let Some(d) = r.def(v) else { return false };
     match d.op {
-        Fadd | Fsub | Fmul | Fdiv | Frem | Fmod | Fma | Fmin | Fmax | Ffloor | Fceil | Ftrunc | Fround | Fsqrt
-        | Frsqrt | Fexp2 | Flog2 | Fsin | Fcos | RcpApprox | RsqrtApprox | Exp2Approx | Log2Approx | SinpiApprox
-        | Sitof | Uitof | Fconv | UnpackHalfLo | UnpackHalfHi => true,
+        Fadd | Fsub | Fmul | Fdiv | Frem | Fmod | Fma | Fmin | Fmax | Ffloor | Fceil | Ftrunc | Fround
+        | Fsqrt | Frsqrt | Fexp2 | Flog2 | Fsin | Fcos | RcpApprox | RsqrtApprox | Exp2Approx
+        | Log2Approx | SinpiApprox | Sitof | Uitof | Fconv | UnpackHalfLo | UnpackHalfHi => true,
         Const => {
             let exponent = match d.ty {
                 Type::F16 => 0x7c00,
@@ -70,9 +70,8 @@ fn canonical_within(r: &Rules, v: Value, depth: u32) -> bool {
                 Type::F64 => 0x7ff0_0000_0000_0000,
                 _ => return false,
             };
-            r.as_const(v).is_some_and(|bits| {
-                bits & !sign(d.ty) <= exponent || bits == eval::canonical_nan(d.ty)
-            })
+            r.as_const(v)
+                .is_some_and(|bits| bits & !sign(d.ty) <= exponent || bits == eval::canonical_nan(d.ty))
         }
         Select if depth > 0 => {
             canonical_within(r, d.args[1], depth - 1) && canonical_within(r, d.args[2], depth - 1)

@@ -174,7 +174,8 @@ impl<'a> Rules<'a> {
         let d = &self.f.insts[i];
         if let Some(&v) = d.results.first() {
             let zeros = &self.zeros;
-            let z = known::known_zero(self.f, d, self.workgroup, &|v| zeros.get(v.index()).copied().unwrap_or(0));
+            let z =
+                known::known_zero(self.f, d, self.workgroup, &|v| zeros.get(v.index()).copied().unwrap_or(0));
             if self.zeros.len() <= v.index() {
                 self.zeros.resize(v.index() + 1, 0);
             }
@@ -215,15 +216,13 @@ impl<'a> Rules<'a> {
         }
         use Op::*;
         let act = match v.op {
-            Iadd | Isub | Imul | Ineg | Smulhi | Umulhi | Sdiv | Udiv | Srem | Smod | Umod | Smin | Smax | Umin
-            | Umax | And | Or | Xor | Not | Shl | Lshr | Ashr | Umul24 | BitInsert | BitExtractS | BitExtractU => {
-                int::rule(self, v)
-            }
-            Fadd | Fsub | Fmul | Fdiv | Fma | Fneg | Fabs | Fmin | Fmax | Ffloor | Fceil | Ftrunc | Fround => {
-                float::rule(self, v)
-            }
-            Ieq | Ine | Slt | Sle | Ult | Ule | Feq | Fne | Flt | Fle | Select | Trunc | Zext | Sext | Bitcast
-            | Ftosi | Ftoui | Fconv => logic::rule(self, v),
+            Iadd | Isub | Imul | Ineg | Smulhi | Umulhi | Sdiv | Udiv | Srem | Smod | Umod | Smin | Smax
+            | Umin | Umax | And | Or | Xor | Not | Shl | Lshr | Ashr | Umul24 | BitInsert | BitExtractS
+            | BitExtractU => int::rule(self, v),
+            Fadd | Fsub | Fmul | Fdiv | Fma | Fneg | Fabs | Fmin | Fmax | Ffloor | Fceil | Ftrunc
+            | Fround => float::rule(self, v),
+            Ieq | Ine | Slt | Sle | Ult | Ule | Feq | Fne | Flt | Fle | Select | Trunc | Zext | Sext
+            | Bitcast | Ftosi | Ftoui | Fconv => logic::rule(self, v),
             Lea => address::rule(self, v),
             _ => Act::Keep,
         };
