@@ -5,6 +5,7 @@
 //! * [`inputs`]: plausible inputs for a module that nobody has described
 //! * [`builder`]: appending instructions
 //! * [`analysis`]: predecessors, dominators, loops, uses
+//! * [`divergence`]: which values are the same on all lanes
 //! * [`eval`]: what every pure operation computes
 //! * [`exec`]: memory, bindings and lanes: what everything that runs a program shares
 //! * [`verify`]: is a module well formed?
@@ -12,6 +13,7 @@
 
 pub mod analysis;
 pub mod builder;
+pub mod divergence;
 pub mod entity;
 pub mod eval;
 pub mod exec;
