@@ -52,7 +52,7 @@ pub struct Ranges {
 pub struct Random(pub u64);
 
 impl Random {
-    pub fn next(&mut self) -> u64 {
+    pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -62,7 +62,7 @@ impl Random {
 
     /// Uniform in `0..n` (0 for n = 0).
     pub fn below(&mut self, n: u64) -> u64 {
-        if n == 0 { 0 } else { self.next() % n }
+        if n == 0 { 0 } else { self.bits() % n }
     }
 
     /// A float of moderate size that is exact in half precision, with a sign.
@@ -119,7 +119,7 @@ impl Usage {
         ranges: &Ranges,
         bytes: impl Fn(Res, &Resource) -> u32,
     ) -> Inputs {
-        let mut rng = Random(seed ^ 0x6b65_6d70_65);
+        let mut rng = Random(seed ^ 0x6b_656d_7065);
         let mut inputs = Inputs::new(ranges.groups);
         for (res, r) in module.resources.iter() {
             let u = &self.by_res[res.0 as usize];
@@ -158,7 +158,7 @@ impl Usage {
                     let h = |rng: &mut Random| crate::eval::f32_to_f16(rng.float().to_bits()) as u32;
                     h(rng) | h(rng) << 16
                 }
-                Some(Type::I8) => (rng.next() as u32) & 0x7f7f_7f7f,
+                Some(Type::I8) => (rng.bits() as u32) & 0x7f7f_7f7f,
                 Some(Type::I16) => {
                     let h = |rng: &mut Random| rng.below(ranges.int_max as u64 + 1) as u32 & 0xffff;
                     h(rng) | h(rng) << 16

@@ -2,6 +2,7 @@
 //!
 //! * [`entity`]: ids and dense tables; [`types`]: scalar types and address spaces
 //! * [`ops`]: the one table of operations; [`module`]: modules, functions, blocks, instructions
+//! * [`generate`]: random programs
 //! * [`inputs`]: plausible inputs for a module that nobody has described
 //! * [`builder`]: appending instructions
 //! * [`analysis`]: predecessors, dominators, loops, uses
@@ -17,6 +18,7 @@ pub mod divergence;
 pub mod entity;
 pub mod eval;
 pub mod exec;
+pub mod generate;
 pub mod inputs;
 pub mod module;
 pub mod ops;
