@@ -5,6 +5,7 @@ pub mod decode;
 pub mod encode;
 pub mod finish;
 pub mod instr;
+pub mod lower;
 pub mod magic;
 pub mod mops;
 pub mod ops;
