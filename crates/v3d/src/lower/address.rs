@@ -26,8 +26,8 @@ pub(super) struct Addr {
 /// Scratch bytes for each byte of private memory: the dwords of 16 lanes lie side by side.
 pub(super) const PRIVATE_SCALE: u32 = 16;
 
-/// Most private bytes of an invocation, far below what would overflow a scratch offset.
-const MAX_PRIVATE_BYTES: u32 = 1 << 20;
+/// Most private bytes of an invocation: a mebibyte of scratch for each hardware thread.
+const MAX_PRIVATE_BYTES: u32 = 1 << 16;
 
 /// Longest chain of selects that an indexed array of resources becomes.
 const MAX_RESOURCE_ELEMENTS: u32 = 32;
@@ -60,7 +60,9 @@ impl Lower<'_> {
     }
 
     pub fn no_global<T>(&self) -> Result<T> {
-        self.error("memory reached through 64-bit addresses is not supported: the hardware has 32-bit addresses")
+        self.error(
+            "memory reached through 64-bit addresses is not supported: the hardware has 32-bit addresses",
+        )
     }
 
     /// The pointer as a word that can be passed on (see the head of this file for what it counts).
@@ -225,7 +227,9 @@ impl Lower<'_> {
     }
 
     fn var_addr(&mut self, var: kempe_ir::Var) -> Result<Addr> {
-        let Some(data) = self.m.vars.get(var) else { return self.error(format!("there is no variable {var}")) };
+        let Some(data) = self.m.vars.get(var) else {
+            return self.error(format!("there is no variable {var}"));
+        };
         match data.space {
             Space::Private => {
                 let offset = match self.private_offsets[var.0 as usize] {

@@ -64,7 +64,7 @@ impl StartState for StartWords {
         let per_qpu = self.threads_per_qpu.clamp(1, 4);
         let slot = batch % (self.qpus.max(1) * per_qpu);
         let (qpu, thread) = (slot / per_qpu, slot % per_qpu);
-        qpu << 2 | thread * (4 / per_qpu)
+        (qpu << 2) | (thread * (4 / per_qpu))
     }
 }
 

@@ -10,8 +10,8 @@
 //! clean-up passes of `kempe-opt` run afterwards.
 
 use kempe_ir::{
-    Block, Builtin, Entity, Flags, Function, Imm, Inst, InstData, Loc, MemImm, Op, Space, Table, Target, Term,
-    Type, UniformWord, Value,
+    Block, Builtin, Entity, Flags, Function, Imm, Inst, InstData, Loc, MemImm, Op, Space, Table, Target,
+    Term, Type, UniformWord, Value,
 };
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
@@ -49,7 +49,8 @@ impl Known {
 
     /// What holds for either.
     pub fn join(self, o: Known) -> Known {
-        Known { zeros: self.zeros & o.zeros, ones: self.ones & o.ones, signs: self.signs.min(o.signs) }.settle()
+        Known { zeros: self.zeros & o.zeros, ones: self.ones & o.ones, signs: self.signs.min(o.signs) }
+            .settle()
     }
 
     /// The value is less than 2^this.
@@ -245,13 +246,22 @@ impl Emit {
             | UniformWord::ConstantAddr
             | UniformWord::ScratchAddr
             | UniformWord::SharedAddr => self.set_known(v, Known { zeros: 15, ones: 0, signs: 1 }),
+            // 16 lanes times private bytes (limited in `address`) and spill slots.
+            UniformWord::ScratchBytesPerThread => self.set_known(v, Known::below(24)),
             _ => {}
         }
         v
     }
 
     pub fn builtin(&mut self, b: Builtin) -> Value {
-        self.leaf(Op::Builtin, Type::I32, Imm::Builtin(b))
+        let v = self.leaf(Op::Builtin, Type::I32, Imm::Builtin(b));
+        match b {
+            Builtin::LaneId => self.set_known(v, Known::below(4)),
+            // core << 6 | QPU << 2 | thread, one core (reference section 2).
+            Builtin::ThreadId => self.set_known(v, Known::below(8)),
+            _ => {}
+        }
+        v
     }
 
     pub fn payload(&mut self, n: u64) -> Value {
@@ -281,11 +291,13 @@ impl Emit {
         match op {
             Op::And => {
                 let (a, b) = (k(0), k(1));
-                Known { zeros: a.zeros | b.zeros, ones: a.ones & b.ones, signs: a.signs.min(b.signs) }.settle()
+                Known { zeros: a.zeros | b.zeros, ones: a.ones & b.ones, signs: a.signs.min(b.signs) }
+                    .settle()
             }
             Op::Or => {
                 let (a, b) = (k(0), k(1));
-                Known { zeros: a.zeros & b.zeros, ones: a.ones | b.ones, signs: a.signs.min(b.signs) }.settle()
+                Known { zeros: a.zeros & b.zeros, ones: a.ones | b.ones, signs: a.signs.min(b.signs) }
+                    .settle()
             }
             Op::Xor => {
                 let (a, b) = (k(0), k(1));
@@ -322,7 +334,8 @@ impl Emit {
                 let a = k(0);
                 let c = count(1).unwrap_or(0);
                 Known {
-                    zeros: ((a.zeros as i32) >> c) as u32 & if count(1).is_some() { u32::MAX } else { 1 << 31 },
+                    zeros: ((a.zeros as i32) >> c) as u32
+                        & if count(1).is_some() { u32::MAX } else { 1 << 31 },
                     ones: ((a.ones as i32) >> c) as u32 & if count(1).is_some() { u32::MAX } else { 1 << 31 },
                     signs: (a.signs as u32 + c).min(32) as u8,
                 }
@@ -500,11 +513,12 @@ impl Emit {
             (None, Some(c)) if op == Op::Lshr && self.known(a).width() <= c => self.i(0),
             // Repeating shifts in one direction add up.
             (None, Some(c)) => {
-                if let Some((inner, x, d)) = self.inner_shift(a) {
-                    if inner == op && c + d < 32 {
-                        let n = self.i(c + d);
-                        return self.pure(op, Type::I32, &[x, n]);
-                    }
+                if let Some((inner, x, d)) = self.inner_shift(a)
+                    && inner == op
+                    && c + d < 32
+                {
+                    let n = self.i(c + d);
+                    return self.pure(op, Type::I32, &[x, n]);
                 }
                 let n = self.i(c);
                 self.pure(op, Type::I32, &[a, n])
@@ -517,9 +531,7 @@ impl Emit {
     pub fn inner_shift(&self, v: Value) -> Option<(Op, Value, u32)> {
         let inst = &self.func.insts[self.func.def_inst(v)?];
         match inst.op {
-            Op::Shl | Op::Lshr | Op::Ashr => {
-                Some((inst.op, inst.args[0], self.value_of(inst.args[1])? & 31))
-            }
+            Op::Shl | Op::Lshr | Op::Ashr => Some((inst.op, inst.args[0], self.value_of(inst.args[1])? & 31)),
             _ => None,
         }
     }

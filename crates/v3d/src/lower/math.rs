@@ -5,7 +5,7 @@
 //! * a / b is a * (1/b): two roundings and the error of the unit, within the 2.5 ulp that Vulkan allows for
 //!   divisors from 2^-126 to 2^126.
 //! * sqrt(x) is 1/(1/sqrt(x)), which is right for 0, -0 and infinity, where x * (1/sqrt(x)) is not.
-//! * sin(x): t = x/pi, n = t rounded, sin(pi (t - n)), sign flipped where n is odd; cos adds a half to t. One
+//! * sin(x): t = x/pi, n = t rounded, sin(pi (t - n)), the sign flipped where n is odd; cos adds a half to t. One
 //!   product with the rounded 1/pi leaves an absolute error of about |x| * 2^-24, far within the 2^-11 of Vulkan
 //!   over [-pi, pi]. A second term of 1/pi would cost three operations and help only where Vulkan promises nothing.
 //!
@@ -104,13 +104,14 @@ impl Lower<'_> {
         }
         let nearest = self.e.float(Op::Fround, &[turns]);
         let rest = self.e.fsub(turns, nearest);
-        let value = self.e.float(Op::SinpiApprox, &[rest]);
-        // Odd half turns change the sign: the lowest bit of the number becomes the sign bit.
+        // Odd half turns change the sign: the lowest bit of the number becomes the sign bit. It is flipped in front of
+        // the odd function, so that a NaN comes out as arithmetic gives it.
         let number = self.e.convert(Op::Ftosi, Type::I32, nearest);
         let sign = self.e.shl_c(number, 31);
-        let bits = self.e.bitcast(Type::I32, value);
+        let bits = self.e.bitcast(Type::I32, rest);
         let bits = self.e.xor(bits, sign);
-        self.e.bitcast(Type::F32, bits)
+        let rest = self.e.bitcast(Type::F32, bits);
+        self.e.float(Op::SinpiApprox, &[rest])
     }
 
     pub fn int_op(&mut self, inst: &InstData) -> Result<()> {

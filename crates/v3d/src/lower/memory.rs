@@ -71,7 +71,7 @@ impl Lower<'_> {
     fn load_words(&mut self, ty: Type, mem: MemImm, addr: Addr, count: u32) -> Words {
         let mut out = Words::new();
         match addr.space {
-            Space::Push if addr.sum.is_none() && addr.offset % 4 == 0 => {
+            Space::Push if addr.sum.is_none() && addr.offset.is_multiple_of(4) => {
                 for k in 0..count {
                     let word = self.e.uniform(UniformWord::PushWord(addr.offset.wrapping_add(4 * k)));
                     out.push(self.e.bitcast(ty, word));
@@ -129,10 +129,7 @@ impl Lower<'_> {
             Type::Bool => {
                 let zero = self.e.i(0);
                 let loaded = self.load_words(Type::I32, mem, addr, count);
-                loaded
-                    .into_iter()
-                    .map(|w| Rep::One(self.e.compare(Op::Ine, Type::I32, w, zero)))
-                    .collect()
+                loaded.into_iter().map(|w| Rep::One(self.e.compare(Op::Ine, Type::I32, w, zero))).collect()
             }
             Type::I64 => {
                 let loaded = self.load_words(Type::I32, mem, addr, 2 * count);
@@ -167,6 +164,7 @@ impl Lower<'_> {
         }
         for k in out.len() as u32..count {
             let at = addr.plus(Self::units(addr.space, k * size));
+            let mem = MemImm { align: piece_align(mem.align, k * size), ..mem };
             out.push(self.load_part(ty, mem, at));
         }
         out
@@ -278,6 +276,7 @@ impl Lower<'_> {
         for (k, &part) in data.iter().enumerate().skip(done) {
             let at = addr.plus(Self::units(addr.space, k as u32 * size));
             let bits = self.narrow_bits(part)?;
+            let mem = MemImm { align: piece_align(mem.align, k as u32 * size), ..mem };
             self.store_part(size, mem, at, bits);
         }
         Ok(())

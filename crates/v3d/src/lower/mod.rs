@@ -31,6 +31,9 @@ mod memory;
 mod narrow;
 mod wide;
 
+#[cfg(test)]
+mod tests;
+
 use crate::instr::Version;
 use address::Addr;
 pub use builtins::{StartWords, payload_word};

@@ -45,14 +45,6 @@ impl Lower<'_> {
         }
     }
 
-    /// Operand number `n`, a narrow integer, with anything above it.
-    pub fn arg_narrow(&self, inst: &InstData, n: usize) -> Result<Value> {
-        match self.rep(self.arg(inst, n)?)? {
-            Rep::Narrow(v, _) => Ok(v),
-            _ => self.error(format!("`{}` needs a narrow integer here", inst.op.name())),
-        }
-    }
-
     pub fn half_op(&mut self, inst: &InstData) -> Result<()> {
         let r = self.result(inst)?;
         match inst.op {
@@ -102,10 +94,7 @@ impl Lower<'_> {
                 let v = self.float32(op, inst.flags, &args)?;
                 let mut half = self.half_of_float(v);
                 // These give halves from halves.
-                if matches!(
-                    op,
-                    Op::Fmin | Op::Fmax | Op::Ffloor | Op::Fceil | Op::Ftrunc | Op::Fround
-                ) {
+                if matches!(op, Op::Fmin | Op::Fmax | Op::Ffloor | Op::Fceil | Op::Ftrunc | Op::Fround) {
                     half.exact = v;
                 }
                 self.set(r, Rep::Half(half));
@@ -143,11 +132,7 @@ impl Lower<'_> {
             Op::Imul => {
                 // The low bits of the product depend on the low bits of the operands only, so 24 bits always do.
                 let power = |v| self.e.value_of(v).is_some_and(u32::is_power_of_two);
-                if power(a(0)) || power(a(1)) {
-                    self.e.mul(a(0), a(1))
-                } else {
-                    self.e.umul24(a(0), a(1))
-                }
+                if power(a(0)) || power(a(1)) { self.e.mul(a(0), a(1)) } else { self.e.umul24(a(0), a(1)) }
             }
             Op::Shl => {
                 let n = self.e.and_c(a(1), w - 1);
