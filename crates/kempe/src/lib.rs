@@ -1,1 +1,19 @@
-//! kempe
+//! Kempe as a library: an offline shader compiler for GPUs. The command line and everything else stands on this crate.
+//!
+//! * [`targets`]: the GPUs that code can be made for
+//! * [`artifact`]: the result of a compile as JSON
+//! * [`limits`]: time and memory limits, panics caught
+//! * [`clock`]: CPU time
+
+pub mod artifact;
+pub mod clock;
+pub mod limits;
+mod target;
+mod v3d;
+
+pub use kempe_ir as ir;
+pub use kempe_mir::{Artifact, Stats, UniformSource};
+pub use target::{Target, TextError, target, targets};
+
+/// Version of this program.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");

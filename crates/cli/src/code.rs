@@ -1,0 +1,170 @@
+//! Machine code without a compile: `disasm`, `asm`, `targets`.
+
+use crate::Exit;
+use crate::args::{Asm, Disasm, WordFormat};
+use crate::io;
+use kempe::Target;
+use std::fmt::Write;
+use std::path::Path;
+
+/// Instruction words out of a file, with the target if the file says one.
+pub enum Code {
+    Words(Vec<u64>),
+    Artifact(Box<kempe::Artifact>),
+}
+
+impl Code {
+    pub fn words(&self) -> &[u64] {
+        match self {
+            Code::Words(words) => words,
+            Code::Artifact(artifact) => &artifact.code,
+        }
+    }
+
+    /// The target that the file names, or else the one asked for.
+    pub fn target(&self, asked: Option<&'static dyn Target>) -> Result<&'static dyn Target, String> {
+        let own = match self {
+            Code::Words(_) => None,
+            Code::Artifact(artifact) => kempe::target(&artifact.target),
+        };
+        match (own, asked) {
+            (Some(own), Some(asked)) if own.name() != asked.name() => {
+                Err(format!("is an artifact for {}, not for {}", own.name(), asked.name()))
+            }
+            (Some(target), _) | (None, Some(target)) => Ok(target),
+            (None, None) => Err("holds bare words: say for which GPU with -t".to_owned()),
+        }
+    }
+}
+
+/// Reads an artifact, hexadecimal text or bytes. Text and bytes are told apart by their bytes: a program whose
+/// words are all printable characters does not exist.
+pub fn read_code(path: &Path) -> Result<Code, String> {
+    let bytes = io::read(path)?;
+    if bytes.is_empty() {
+        return Err("is empty".to_owned());
+    }
+    let printable = bytes.iter().all(|b| b.is_ascii_graphic() || b.is_ascii_whitespace());
+    match std::str::from_utf8(&bytes) {
+        Ok(text) if text.trim_start().starts_with('{') => {
+            let artifact = kempe::artifact::read(text).map_err(|e| e.to_string())?;
+            Ok(Code::Artifact(Box::new(artifact)))
+        }
+        Ok(text) if printable => hex_words(text).map(Code::Words),
+        _ => byte_words(&bytes).map(Code::Words),
+    }
+}
+
+fn byte_words(bytes: &[u8]) -> Result<Vec<u64>, String> {
+    let (words, rest) = bytes.as_chunks::<8>();
+    if !rest.is_empty() {
+        return Err(format!("has {} bytes, which is no multiple of 8", bytes.len()));
+    }
+    Ok(words.iter().map(|word| u64::from_le_bytes(*word)).collect())
+}
+
+fn hex_words(text: &str) -> Result<Vec<u64>, String> {
+    let mut words = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let line = line.split('#').next().unwrap_or("");
+        for token in line.split([' ', '\t', ',']).filter(|token| !token.is_empty()) {
+            let digits = token.strip_prefix("0x").unwrap_or(token);
+            let plain = digits.bytes().all(|b| b.is_ascii_hexdigit());
+            match u64::from_str_radix(digits, 16) {
+                Ok(word) if plain => words.push(word),
+                _ => {
+                    let token: String = token.chars().take(40).collect();
+                    return Err(format!("line {}: `{token}` is not a word of 64 bits", number + 1));
+                }
+            }
+        }
+    }
+    if words.is_empty() { Err("holds no words".to_owned()) } else { Ok(words) }
+}
+
+/// The text of a program, one instruction a line; the assembler takes it back.
+pub fn listing(target: &dyn Target, words: &[u64], plain: bool, quirks: bool) -> String {
+    let mut out = String::new();
+    for (number, &word) in words.iter().enumerate() {
+        let text = target.disassemble(word, quirks);
+        if plain || quirks {
+            out.push_str(text.trim_end());
+            out.push('\n');
+        } else {
+            // Writing into a String cannot fail.
+            writeln!(out, "{text:<78} # {number:>4} {word:#018x}").unwrap_or_default();
+        }
+    }
+    out
+}
+
+/// `kempe disasm`.
+pub fn disasm(args: &Disasm) -> Exit {
+    let result = read_code(&args.file).and_then(|code| {
+        let target = code.target(args.target)?;
+        io::out(listing(target, code.words(), args.plain, args.quirks).as_bytes())?;
+        let bad = code.words().iter().filter(|&&word| target.disassemble(word, false) == "invalid").count();
+        match bad {
+            0 => Ok(()),
+            1 => Err("one word is no instruction".to_owned()),
+            n => Err(format!("{n} words are no instructions")),
+        }
+    });
+    finish(&args.file, result)
+}
+
+/// `kempe asm`.
+pub fn asm(args: &Asm) -> Exit {
+    let text = match io::read(&args.file) {
+        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        Err(message) => return finish(&args.file, Err(message)),
+    };
+    let words = match args.target.assemble(&text) {
+        Ok(words) => words,
+        Err(error) => {
+            let shown = io::shown(&args.file);
+            eprintln!("{shown}:{error}");
+            if let Some(line) = text.lines().nth(error.line.saturating_sub(1)) {
+                // As wide as the text before the place is, whatever the tabs in it.
+                let before: String =
+                    line.chars().take(error.column - 1).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+                eprintln!("    {line}\n    {before}^");
+            }
+            return Exit::Wrong;
+        }
+    };
+    let default = if args.output.is_some() { WordFormat::Bin } else { WordFormat::Hex };
+    let bytes = match args.format.unwrap_or(default) {
+        WordFormat::Bin => words.iter().flat_map(|word| word.to_le_bytes()).collect(),
+        WordFormat::Hex => {
+            words.iter().map(|word| format!("{word:#018x}\n")).collect::<String>().into_bytes()
+        }
+    };
+    match &args.output {
+        Some(path) => finish(path, io::write(path, &bytes)),
+        None => finish(&args.file, io::out(&bytes)),
+    }
+}
+
+/// `kempe targets`.
+pub fn targets() -> Exit {
+    let mut out = String::new();
+    for target in kempe::targets() {
+        writeln!(out, "{:<8}{}", target.name(), target.description()).unwrap_or_default();
+        for (name, value) in target.facts() {
+            writeln!(out, "        {name:<10}{value}").unwrap_or_default();
+        }
+    }
+    finish(Path::new("-"), io::out(out.as_bytes()))
+}
+
+/// Says what went wrong with a file, if something did.
+fn finish(path: &Path, result: Result<(), String>) -> Exit {
+    match result {
+        Ok(()) => Exit::Fine,
+        Err(message) => {
+            io::complain(path, &message);
+            Exit::Wrong
+        }
+    }
+}

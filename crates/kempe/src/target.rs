@@ -1,0 +1,57 @@
+//! What a target offers to everybody above it, and the list of targets.
+//!
+//! A target is added by writing its adapter (a folder below the workspace and a file beside this one) and one line in
+//! [`targets`]. Nothing above this file knows a target by name.
+
+use crate::v3d;
+
+/// A GPU that code can be made for.
+pub trait Target: Sync {
+    /// The name on the command line and in every output.
+    fn name(&self) -> &'static str;
+
+    /// Chip and products, for people.
+    fn description(&self) -> &'static str;
+
+    /// Facts for people: name and value, in the order to show them.
+    fn facts(&self) -> Vec<(&'static str, String)>;
+
+    /// Text of an instruction word; `invalid` if it is none. With `quirks`, as the public reference disassembler prints
+    /// it, deviations included.
+    fn disassemble(&self, word: u64, quirks: bool) -> String;
+
+    /// Words of a program in text form. They are canonical; whether they obey the rules is [`Target::validate`]'s
+    /// question.
+    ///
+    /// # Errors
+    /// The first thing in the text that is no instruction.
+    fn assemble(&self, text: &str) -> Result<Vec<u64>, TextError>;
+}
+
+/// An error in assembly text.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TextError {
+    /// Line and column, from 1.
+    pub line: usize,
+    pub column: usize,
+    pub message: String,
+}
+
+impl std::fmt::Display for TextError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}: {}", self.line, self.column, self.message)
+    }
+}
+
+impl std::error::Error for TextError {}
+
+/// All targets, in the order in which they are shown.
+pub fn targets() -> &'static [&'static dyn Target] {
+    static TARGETS: [&dyn Target; 2] = [&v3d::V42, &v3d::V71];
+    &TARGETS
+}
+
+/// The target of that name.
+pub fn target(name: &str) -> Option<&'static dyn Target> {
+    targets().iter().copied().find(|target| target.name() == name)
+}
