@@ -9,11 +9,13 @@ pub mod cells;
 pub mod cfg;
 pub mod compact;
 pub mod dce;
+pub mod demote;
 pub mod fold;
 pub mod graph;
 pub mod gvn;
 pub mod pipeline;
 pub mod ssa;
 pub mod subst;
+pub mod unroll;
 
 pub use pipeline::{Level, Observer, Options, Times, optimise, optimise_with, run_named};

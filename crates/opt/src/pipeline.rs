@@ -63,6 +63,7 @@ passes! {
     "gvn" = |m, _| crate::gvn::run(m);
     "cfg" = |m, _| crate::cfg::run(m);
     "dce" = |m, _| crate::dce::run(m);
+    "unroll" = |m, o| crate::unroll::run(m, o);
     "compact" = |m, _| crate::compact::run(m);
 }
 
