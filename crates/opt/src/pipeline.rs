@@ -72,6 +72,9 @@ const TIDY: &[&str] = &["algebra", "gvn", "cfg", "dce"];
 /// Rounds of [`TIDY`]: the third finds something in 1 % of the corpus.
 const TIDY_ROUNDS: usize = 3;
 
+/// Rounds of unrolling: deeper nests stay rolled outside.
+const UNROLL_ROUNDS: usize = 6;
+
 /// Hears of every pass that ran.
 pub trait Observer {
     /// `m` is the module after the pass.
@@ -111,6 +114,16 @@ pub fn optimise_with(m: &mut Module, options: &Options, observer: &mut dyn Obser
     r.pass("ssa");
     if options.level > Level::O0 {
         r.tidy();
+    }
+    if options.level >= Level::O2 {
+        // Inner loops first: each round simplifies the copies before the next loop out is looked at.
+        for _ in 0..UNROLL_ROUNDS {
+            if !r.pass("unroll") {
+                break;
+            }
+            r.pass("ssa");
+            r.tidy();
+        }
     }
     r.pass("dce");
     r.pass("compact");

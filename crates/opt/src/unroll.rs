@@ -189,12 +189,16 @@ fn trips(f: &Function, g: &Graph, dom: &Dom, header: Block, range: &[Block], mos
     for trip in 0..=most {
         for &i in &slice.insts {
             let d = &f.insts[i];
-            let args: SmallVec<[u64; 4]> =
-                d.args.iter().map(|a| f.as_const(*a).or_else(|| known.get(a).copied())).collect::<Option<_>>()?;
+            let args: SmallVec<[u64; 4]> = d
+                .args
+                .iter()
+                .map(|a| f.as_const(*a).or_else(|| known.get(a).copied()))
+                .collect::<Option<_>>()?;
             let from = d.args.first().map_or(d.ty, |&a| f.ty(a));
             known.insert(d.results[0], eval(d.op, d.ty, from, d.imm, &args)?);
         }
-        let value = |v: Value, known: &FxHashMap<Value, u64>| f.as_const(v).or_else(|| known.get(&v).copied());
+        let value =
+            |v: Value, known: &FxHashMap<Value, u64>| f.as_const(v).or_else(|| known.get(&v).copied());
         for &(cond, leaves) in &exits {
             if (value(cond, &known)? & 1 != 0) == leaves {
                 return Some(trip);

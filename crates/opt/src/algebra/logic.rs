@@ -99,12 +99,15 @@ fn less(r: &mut Rules, v: &View) -> Act {
         if na && nb {
             return to(if or_equal { Op::Ule } else { Op::Ult }, ty, &[a, b]);
         }
+        // Below the smallest or above the greatest number.
         let least = sign(ty);
-        if r.as_const(b) == Some(least) && !or_equal || r.as_const(a) == Some(least - 1) && !or_equal {
-            return bool_const(false);
-        }
-        if r.as_const(a) == Some(least) && or_equal || r.as_const(b) == Some(least - 1) && or_equal {
+        let extreme = |a: Option<u64>, b: Option<u64>| a == Some(least) || b == Some(least - 1);
+        let (ca, cb) = (r.as_const(a), r.as_const(b));
+        if or_equal && extreme(ca, cb) {
             return bool_const(true);
+        }
+        if !or_equal && extreme(cb, ca) {
+            return bool_const(false);
         }
         return Act::Keep;
     }
