@@ -10,12 +10,15 @@ pub mod cfg;
 pub mod compact;
 pub mod dce;
 pub mod demote;
+pub mod dse;
 pub mod fold;
 pub mod graph;
 pub mod gvn;
+pub mod if_convert;
 pub mod pipeline;
 pub mod ssa;
 pub mod subst;
 pub mod unroll;
+pub mod vectorise;
 
 pub use pipeline::{Level, Observer, Options, Times, optimise, optimise_with, run_named};

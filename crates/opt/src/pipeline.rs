@@ -64,6 +64,9 @@ passes! {
     "cfg" = |m, _| crate::cfg::run(m);
     "dce" = |m, _| crate::dce::run(m);
     "unroll" = |m, o| crate::unroll::run(m, o);
+    "if_convert" = |m, o| crate::if_convert::run(m, o);
+    "dse" = |m, _| crate::dse::run(m);
+    "vectorise" = |m, o| crate::vectorise::run(m, o);
     "compact" = |m, _| crate::compact::run(m);
 }
 
@@ -74,6 +77,9 @@ const TIDY_ROUNDS: usize = 3;
 
 /// Rounds of unrolling: deeper nests stay rolled outside.
 const UNROLL_ROUNDS: usize = 6;
+
+/// Rounds of if-conversion: nests of short arms deeper than this keep their outer branches.
+const IF_CONVERT_ROUNDS: usize = 4;
 
 /// Hears of every pass that ran.
 pub trait Observer {
@@ -112,9 +118,12 @@ pub fn optimise(m: &mut Module, level: Level) {
 pub fn optimise_with(m: &mut Module, options: &Options, observer: &mut dyn Observer) {
     let mut r = Runner { m, options, observer };
     r.pass("ssa");
-    if options.level > Level::O0 {
-        r.tidy();
+    if options.level == Level::O0 {
+        r.pass("dce");
+        r.pass("compact");
+        return;
     }
+    r.tidy();
     if options.level >= Level::O2 {
         // Inner loops first: each round simplifies the copies before the next loop out is looked at.
         for _ in 0..UNROLL_ROUNDS {
@@ -124,6 +133,17 @@ pub fn optimise_with(m: &mut Module, options: &Options, observer: &mut dyn Obser
             r.pass("ssa");
             r.tidy();
         }
+        for _ in 0..IF_CONVERT_ROUNDS {
+            if !r.pass("if_convert") {
+                break;
+            }
+            r.tidy();
+        }
+    }
+    r.pass("dse");
+    if r.pass("vectorise") {
+        r.pass("algebra");
+        r.pass("gvn");
     }
     r.pass("dce");
     r.pass("compact");
