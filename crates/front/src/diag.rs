@@ -78,7 +78,8 @@ impl Diagnostic {
             out.push_str(&format!(" {number} | {}\n", shown.trim_end()));
             let before = self.column.saturating_sub(1) as usize;
             if self.column != 0 && before <= shown.chars().count() {
-                let carets = (self.span.max(1) as usize).min(shown.chars().count().saturating_sub(before).max(1));
+                let carets =
+                    (self.span.max(1) as usize).min(shown.chars().count().saturating_sub(before).max(1));
                 out.push_str(&format!(
                     " {} | {}{}\n",
                     " ".repeat(number.len()),

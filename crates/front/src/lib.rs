@@ -1,1 +1,157 @@
-//! kempe-front
+//! Source languages to the IR: SPIR-V by ourselves, GLSL and WGSL through libraries that make SPIR-V.
+//!
+//! * [`compile`]: text or bytes to IR modules, one per entry point
+//! * [`to_spirv`], [`from_spirv`]: the two halves of it
+//! * `reader` (words), `parse` (tables), `layout` (memory), `cfg` (order of blocks), `lower` (instructions)
+//!
+//! Nothing here panics or runs without bound, whatever the input.
+
+mod arith;
+mod cfg;
+pub mod diag;
+mod entry;
+mod layout;
+mod lower;
+mod parse;
+mod reader;
+
+pub use diag::{Diagnostic, Diagnostics, Severity};
+
+use kempe_ir::{Module, Stage};
+use spirv::ExecutionModel;
+use std::path::PathBuf;
+
+/// What a source is written in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Language {
+    Glsl,
+    Wgsl,
+    Spirv,
+}
+
+/// What the front end is asked for.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Options {
+    /// Name of the entry point; `None` or "all": every one.
+    pub entry: Option<String>,
+    /// Values of specialisation constants by SpecId, as bits; the last one of an id counts.
+    pub spec: Vec<(u32, u64)>,
+    /// Preprocessor definitions (GLSL).
+    pub defines: Vec<(String, Option<String>)>,
+    /// Where included files are looked for (GLSL).
+    pub include_dirs: Vec<PathBuf>,
+    /// The stage of a GLSL source; only entry points of this stage.
+    pub stage: Option<Stage>,
+}
+
+/// Compiles a source to IR, one module per entry point.
+pub fn compile(
+    name: &str,
+    bytes: &[u8],
+    lang: Language,
+    options: &Options,
+) -> Result<Vec<Module>, Diagnostics> {
+    if lang == Language::Spirv {
+        return match reader::words(bytes) {
+            Ok(words) => from_spirv(name, &words, options),
+            Err(e) => Err(Diagnostics::one(diagnostic(name, &[], &e))),
+        };
+    }
+    from_spirv(name, &to_spirv(name, bytes, lang, options)?, options)
+}
+
+/// Compiles a source to SPIR-V words (for SPIR-V: brings them into the byte order of this machine).
+pub fn to_spirv(
+    name: &str,
+    bytes: &[u8],
+    lang: Language,
+    options: &Options,
+) -> Result<Vec<u32>, Diagnostics> {
+    let _ = options;
+    match lang {
+        Language::Spirv => match reader::words(bytes) {
+            Ok(words) => Ok(words.into_owned()),
+            Err(e) => Err(Diagnostics::one(diagnostic(name, &[], &e))),
+        },
+        Language::Glsl => Err(Diagnostics::one(Diagnostic::error(name, "this build reads no GLSL"))),
+        Language::Wgsl => Err(Diagnostics::one(Diagnostic::error(name, "this build reads no WGSL"))),
+    }
+}
+
+/// Lowers the entry points of a SPIR-V module.
+pub fn from_spirv(name: &str, words: &[u32], options: &Options) -> Result<Vec<Module>, Diagnostics> {
+    let fail = |e: Box<reader::Error>| Diagnostics::one(diagnostic(name, words, &e));
+    let p = parse::parse(words, &options.spec).map_err(fail)?;
+    let message =
+        |text: String, help: &str| Err(Diagnostics::one(Diagnostic::error(name, text).with_help(help)));
+    if p.entries.is_empty() {
+        return message("the module has no entry point".to_owned(), "a shader needs a main function");
+    }
+    let names = || p.entries.iter().map(|e| format!("`{}`", e.name)).collect::<Vec<_>>().join(", ");
+    let wanted = options.entry.as_deref();
+    let all = wanted.is_none() || (wanted == Some("all") && p.entries.iter().all(|e| e.name != "all"));
+    let mut entries: Vec<_> = p.entries.iter().filter(|e| all || Some(e.name.as_str()) == wanted).collect();
+    if entries.is_empty() {
+        let text = format!("there is no entry point `{}`", wanted.unwrap_or_default());
+        return message(text, &format!("the module has {}", names()));
+    }
+    if let Some(stage) = options.stage {
+        let model = match stage {
+            Stage::Compute => ExecutionModel::GLCompute,
+            Stage::Vertex => ExecutionModel::Vertex,
+            Stage::Fragment => ExecutionModel::Fragment,
+        };
+        entries.retain(|e| e.model == model as u32);
+        if entries.is_empty() {
+            let kind = entry::model_name(model as u32);
+            return message(format!("the module has no entry point for {kind}"), "");
+        }
+    }
+    let mut modules = Vec::with_capacity(entries.len());
+    for e in entries {
+        if e.model != ExecutionModel::GLCompute as u32 {
+            let kind = entry::model_name(e.model);
+            return message(format!("{kind} are not supported yet (entry point `{}`)", e.name), "");
+        }
+        modules.push(lower::lower(&p, e).map_err(fail)?);
+    }
+    Ok(modules)
+}
+
+/// An error of the reader as a message: at its source line if the module carries lines, else with its word.
+fn diagnostic(name: &str, words: &[u32], e: &reader::Error) -> Diagnostic {
+    match source_line(words, e.at) {
+        Some((file, line, column)) => {
+            let file = if file.is_empty() { name } else { &file };
+            Diagnostic::error(file, e.message.clone()).with_line(line, column).with_help(e.help.clone())
+        }
+        None => {
+            Diagnostic::error(name, format!("{} (SPIR-V word {})", e.message, e.at)).with_help(e.help.clone())
+        }
+    }
+}
+
+/// The last OpLine in front of a word, in the same block.
+fn source_line(words: &[u32], at: usize) -> Option<(String, u32, u32)> {
+    let mut place = None;
+    let mut next = 5;
+    while next < words.len().min(at) {
+        let i = reader::inst(words, next).ok()?;
+        next += i.words.len();
+        match spirv::Op::from_u32(i.op as u32) {
+            Some(spirv::Op::Line) => place = Some((i.w(1).ok()?, i.w(2).ok()?, i.w(3).ok()?)),
+            Some(spirv::Op::NoLine | spirv::Op::Label | spirv::Op::FunctionEnd) => place = None,
+            _ => {}
+        }
+    }
+    let (file, line, column) = place?;
+    let mut next = 5;
+    while next < words.len() {
+        let i = reader::inst(words, next).ok()?;
+        next += i.words.len();
+        if i.op == spirv::Op::String as u16 && i.w(1).ok()? == file {
+            return Some((i.string(2).ok()?.0, line, column));
+        }
+    }
+    Some((String::new(), line, column))
+}

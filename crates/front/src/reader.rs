@@ -84,7 +84,10 @@ pub fn header(words: &[u32]) -> Res<Header> {
     }
     let (major, minor) = ((version >> 16) as u8, (version >> 8) as u8);
     if version & 0xff00_00ff != 0 || major != 1 || minor > 6 {
-        return error(1, format!("SPIR-V version {major}.{minor} (0x{version:08x}) is not supported: 1.0 to 1.6 are"));
+        return error(
+            1,
+            format!("SPIR-V version {major}.{minor} (0x{version:08x}) is not supported: 1.0 to 1.6 are"),
+        );
     }
     if bound == 0 || bound > MAX_BOUND {
         return error(3, format!("the bound of ids is {bound}; it must be 1 to {MAX_BOUND}"));
