@@ -40,7 +40,7 @@ fn main() {
     }
     files.retain(|f| f.to_string_lossy().contains(&filter));
     files.sort();
-    let (mut ok, mut panics) = (0, 0);
+    let (mut ok, mut panics, mut invalid, mut verify_time) = (0, 0, 0, 0.0);
     let mut reasons: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut times = Vec::new();
     let (mut insts, mut blocks, mut most) = (0usize, 0usize, (0usize, String::new()));
@@ -61,6 +61,12 @@ fn main() {
                 ok += 1;
                 times.push((time, name.clone()));
                 for m in &modules {
+                    let start = Instant::now();
+                    if let Err(e) = kempe_ir::verify::verify(m) {
+                        println!("INVALID {name}: {}", e[0]);
+                        invalid += 1;
+                    }
+                    verify_time += start.elapsed().as_secs_f64() * 1e3;
                     let n: usize = m.func.layout.iter().map(|b| m.func.blocks[*b].insts.len()).sum();
                     insts += n;
                     blocks += m.func.layout.len();
@@ -76,7 +82,10 @@ fn main() {
             }
         }
     }
-    println!("{ok} of {} converted, {panics} panics, {insts} instructions, {blocks} blocks", files.len());
+    println!(
+        "{ok} of {} converted, {panics} panics, {invalid} invalid, {insts} instructions, {blocks} blocks",
+        files.len()
+    );
     println!("largest: {} instructions, {}", most.0, most.1);
     for (reason, names) in &reasons {
         println!("{:6}  {reason}", names.len());
@@ -86,6 +95,7 @@ fn main() {
     }
     times.sort_by(|a, b| a.0.total_cmp(&b.0));
     if let Some(last) = times.last() {
+        println!("verifier: {verify_time:.1} ms in all");
         println!("time: median {:.3} ms, most {:.3} ms ({})", times[times.len() / 2].0, last.0, last.1);
     }
 }

@@ -18,15 +18,14 @@ pub const NONE: u32 = u32::MAX;
 pub struct Cfg {
     /// Reachable blocks, as indexes into `Func::blocks`; the first is the entry.
     pub order: Vec<u32>,
-    /// By block: successors with constant conditions resolved, without repetitions.
-    pub succs: Vec<Succs>,
     /// Number of blocks in `order` that return.
     pub returns: u32,
     /// The last block in `order` returns.
     pub returns_last: bool,
 }
 
-pub type Succs = SmallVec<[u32; 2]>;
+/// Successors with constant conditions resolved, without repetitions.
+type Succs = SmallVec<[u32; 2]>;
 
 /// A `switch` decoded: selector, default label, (literal, label) pairs.
 pub struct Switch {
@@ -139,7 +138,7 @@ pub fn build(p: &Parsed, number: u32) -> Res<Cfg> {
     };
     let returns = order.iter().filter(|b| is_return(**b)).count() as u32;
     let returns_last = order.last().is_some_and(|b| is_return(*b));
-    Ok(Cfg { order, succs, returns, returns_last })
+    Ok(Cfg { order, returns, returns_last })
 }
 
 fn reach(succs: &[Succs]) -> Vec<bool> {
@@ -229,15 +228,12 @@ fn follows_rules(order: &[u32], succs: &[Succs]) -> bool {
     for (n, &b) in order.iter().enumerate() {
         for &s in &succs[b as usize] {
             let to = position[s as usize];
-            // Every loop around the target, but one that it heads, must be around the source too.
+            // The innermost loop around the target, but not one that it heads, must be around the source too.
             let mut l = inner[to as usize];
             if l == to && to > n as u32 {
                 l = outer[to as usize];
             }
-            while l != NONE {
-                if (n as u32) >= l && n as u32 <= end[l as usize] {
-                    break;
-                }
+            if l != NONE && ((n as u32) < l || n as u32 > end[l as usize]) {
                 return false;
             }
         }

@@ -122,7 +122,6 @@ pub enum ConstKind {
 pub struct Const {
     pub ty: TyId,
     pub kind: ConstKind,
-    pub id: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -699,7 +698,7 @@ impl<'a> Parsed<'a> {
     fn constant(&mut self, i: &Inst, kind: ConstKind) -> Res<()> {
         let (ty, id) = (self.type_of_id(i.at, i.w(1)?)?, i.w(2)?);
         self.define(i.at, id, Def::Const(self.consts.len() as u32))?;
-        self.consts.push(Const { ty, kind, id });
+        self.consts.push(Const { ty, kind });
         if self.numbers.get(&(id, Numbered::BuiltIn)) == Some(&(spirv::BuiltIn::WorkgroupSize as u32)) {
             self.workgroup_size_const = Some(id);
         }

@@ -65,15 +65,12 @@ pub fn words(bytes: &[u8]) -> Res<Cow<'_, [u32]>> {
 /// The header of a module.
 #[derive(Clone, Copy, Debug)]
 pub struct Header {
-    pub major: u8,
-    pub minor: u8,
-    pub generator: u32,
     /// All ids are smaller.
     pub bound: u32,
 }
 
 pub fn header(words: &[u32]) -> Res<Header> {
-    let &[magic, version, generator, bound, schema, ..] = words else {
+    let &[magic, version, _, bound, schema, ..] = words else {
         return error(words.len(), "the module ends inside its header");
     };
     if magic != MAGIC {
@@ -95,7 +92,7 @@ pub fn header(words: &[u32]) -> Res<Header> {
     if schema != 0 {
         return error(4, format!("unknown instruction schema {schema}"));
     }
-    Ok(Header { major, minor, generator, bound })
+    Ok(Header { bound })
 }
 
 /// One instruction: its words, the first holding length and opcode.
