@@ -102,6 +102,14 @@ pub fn lower(m: &mut Module, version: Version) -> Result<Lowered, LowerError> {
     l.run()?;
     let (func, lowered) = l.finish();
     m.func = func;
+    // Each part of an expansion is made where it is needed, so much is made twice and some for nothing.
+    kempe_opt::fold::run(m);
+    kempe_opt::gvn::run(m);
+    kempe_opt::dce::run(m);
+    // No variable is named any more, but whoever runs the module must know the shared ones.
+    let vars = std::mem::take(&mut m.vars);
+    kempe_opt::compact::run(m);
+    m.vars = vars;
     debug_assert_eq!(check(m), Ok(()));
     Ok(lowered)
 }
