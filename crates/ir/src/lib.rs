@@ -9,6 +9,7 @@
 //! * [`divergence`]: which values are the same on all lanes
 //! * [`eval`]: what every pure operation computes
 //! * [`exec`]: memory, bindings and lanes: what everything that runs a program shares
+//! * [`interp`]: the interpreter
 //! * [`verify`]: is a module well formed?
 //! * [`text`]: printing and parsing
 
@@ -20,6 +21,7 @@ pub mod eval;
 pub mod exec;
 pub mod generate;
 pub mod inputs;
+pub mod interp;
 pub mod module;
 pub mod ops;
 pub mod text;
