@@ -2,12 +2,15 @@
 //!
 //! * [`targets`]: the GPUs that code can be made for
 //! * [`artifact`]: the result of a compile as JSON
+//! * [`run`]: an artifact on the simulator; [`raw`]: machine code that was made elsewhere
 //! * [`limits`]: time and memory limits, panics caught
 //! * [`clock`]: CPU time
 
 pub mod artifact;
 pub mod clock;
 pub mod limits;
+pub mod raw;
+pub mod run;
 mod target;
 mod v3d;
 

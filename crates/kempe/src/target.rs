@@ -3,7 +3,11 @@
 //! A target is added by writing its adapter (a folder below the workspace and a file beside this one) and one line in
 //! [`targets`]. Nothing above this file knows a target by name.
 
+use crate::raw::RawProgram;
+use crate::run::{RunError, RunOptions, RunReport};
 use crate::v3d;
+use kempe_ir::exec::{Inputs, Memory};
+use kempe_mir::Artifact;
 
 /// A GPU that code can be made for.
 pub trait Target: Sync {
@@ -26,6 +30,18 @@ pub trait Target: Sync {
     /// # Errors
     /// The first thing in the text that is no instruction.
     fn assemble(&self, text: &str) -> Result<Vec<u64>, TextError>;
+
+    /// Runs an artifact on the simulator. The inputs have been checked against its resources.
+    ///
+    /// # Errors
+    /// When it cannot be run like this or breaks a rule.
+    fn run(&self, artifact: &Artifact, inputs: &Inputs, options: &RunOptions) -> Result<RunReport, RunError>;
+
+    /// Runs machine code from elsewhere on a memory image. Gives the number of instructions executed.
+    ///
+    /// # Errors
+    /// When it cannot be run like this or breaks a rule.
+    fn run_raw(&self, raw: &RawProgram, memory: &mut Memory, options: &RunOptions) -> Result<u64, RunError>;
 }
 
 /// An error in assembly text.

@@ -1,8 +1,13 @@
 //! Broadcom V3D behind [`Target`].
 
+use crate::raw::RawProgram;
+use crate::run::{self, BufferOutput, RunError, RunOptions, RunReport};
 use crate::target::{Target, TextError};
+use kempe_ir::exec::{Inputs, LANES, Memory, Sizes};
+use kempe_mir::Artifact;
 use kempe_v3d::asm;
 use kempe_v3d::instr::Version;
+use kempe_v3d::sim::{self, Dispatch, Order, Program, Scratch, Start, UniformStream};
 
 /// One generation.
 pub struct V3d(Version);
@@ -11,6 +16,9 @@ pub struct V3d(Version);
 pub static V42: V3d = V3d(Version::V42);
 /// V3D 7.1.
 pub static V71: V3d = V3d(Version::V71);
+
+/// Most work-groups that the front end packs into a supergroup (reference 13.5).
+const MAX_PACKED: u32 = 16;
 
 impl Target for V3d {
     fn name(&self) -> &'static str {
@@ -25,14 +33,15 @@ impl Target for V3d {
     }
 
     fn facts(&self) -> Vec<(&'static str, String)> {
-        let (registers, cores) = match self.0 {
-            Version::V42 => ("64 rows at 2 threads, 32 at 4; accumulators r0 to r5", 8),
-            Version::V71 => ("64 rows at 2 threads, 32 at 4", 12),
+        let registers = match self.0 {
+            Version::V42 => "64 rows at 2 threads, 32 at 4; accumulators r0 to r5",
+            Version::V71 => "64 rows at 2 threads, 32 at 4",
         };
+        let cores = Start { version: self.0, threads: 4 }.qpus();
         vec![
             ("stages", "compute".to_owned()),
-            ("lanes", "16".to_owned()),
-            ("threads", "2 or 4 on each of ".to_owned() + &cores.to_string() + " cores"),
+            ("lanes", LANES.to_string()),
+            ("threads", format!("2 or 4 on each of {cores} cores")),
             ("registers", registers.to_owned()),
             ("word", "64 bits: an ADD and a MUL operation and signals".to_owned()),
         ]
@@ -43,10 +52,119 @@ impl Target for V3d {
     }
 
     fn assemble(&self, text: &str) -> Result<Vec<u64>, TextError> {
-        asm::assemble(self.0, text).map_err(|e| TextError {
-            line: e.line,
-            column: e.column,
-            message: e.message,
+        asm::assemble(self.0, text).map_err(|e| TextError { line: e.line, column: e.column, message: e.message })
+    }
+
+    fn run(
+        &self,
+        artifact: &Artifact,
+        inputs: &Inputs,
+        options: &RunOptions,
+    ) -> Result<RunReport, RunError> {
+        let start = Start { version: self.0, threads: artifact.threads };
+        let packed = self.packed(artifact, start)?;
+        let scratch_bytes = artifact.scratch_bytes;
+        let sizes = Sizes {
+            wgs_per_supergroup: packed,
+            scratch_bytes_per_thread: scratch_bytes,
+            threads: if scratch_bytes == 0 { 0 } else { start.scratch_threads() },
+        };
+        let mut environment = run::environment(artifact, inputs, sizes)?;
+        let mut program = Program::new(
+            self.0,
+            artifact.code.clone(),
+            run::uniform_words(artifact, &environment),
+            artifact.threads,
+            artifact.workgroup_size,
+        );
+        program.single_segment = artifact.single_section;
+        let mut dispatch = Dispatch::new(inputs.groups);
+        dispatch.wgs_per_supergroup = packed;
+        if scratch_bytes != 0 {
+            dispatch.scratch =
+                Some(Scratch { base: environment.scratch_base, bytes_per_thread: scratch_bytes });
+        }
+        let mut memory = std::mem::take(&mut environment.memory);
+        let outcome = sim::run(&program, &dispatch, &mut memory, &sim_options(options));
+        outcome.result.map_err(|fault| {
+            let word = artifact.code.get(fault.pc).map_or(String::new(), |&word| {
+                let text = self.disassemble(word, false);
+                format!("\n  at {}: {}", fault.pc, text.split_whitespace().collect::<Vec<_>>().join(" "))
+            });
+            RunError::Program(format!("{fault}{word}"))
+        })?;
+        let contents = environment.buffer_contents(&memory);
+        let buffers = environment.buffers.iter().zip(contents).map(|(place, bytes)| BufferOutput {
+            set: place.set,
+            binding: place.binding,
+            element: place.element,
+            bytes: bytes.to_vec(),
+        });
+        Ok(RunReport {
+            buffers: buffers.collect(),
+            counts: outcome.executed,
+            instructions: outcome.instructions,
+            stalls: outcome.stalls,
+            switches: outcome.switches,
+            warnings: outcome.warnings.iter().map(ToString::to_string).collect(),
         })
+    }
+
+    fn run_raw(&self, raw: &RawProgram, memory: &mut Memory, options: &RunOptions) -> Result<u64, RunError> {
+        let program = Program {
+            version: self.0,
+            pieces: raw.code.clone(),
+            entry: Some(raw.entry),
+            uniforms: UniformStream::Address(raw.uniforms_address),
+            threads: if raw.four_threads { 4 } else { 2 },
+            single_segment: false,
+            workgroup_size: raw.workgroup_size,
+        };
+        let mut dispatch = Dispatch::new(raw.workgroup_count);
+        dispatch.wgs_per_supergroup = raw.wgs_per_supergroup;
+        dispatch.batches = Some((raw.batches, raw.batches_per_supergroup));
+        let mut how = sim_options(options);
+        how.strict = raw.strict_switch;
+        how.uniform_branch_lane = raw.uniform_branch_lane;
+        let outcome = sim::run(&program, &dispatch, memory, &how);
+        outcome.result.map_err(|fault| RunError::Program(fault.to_string()))?;
+        Ok(outcome.instructions)
+    }
+}
+
+fn sim_options(options: &RunOptions) -> sim::Options {
+    sim::Options {
+        step_limit: options.step_limit,
+        order: match options.schedule {
+            0 => Order::RoundRobin,
+            seed => Order::Shuffled(seed),
+        },
+        ..sim::Options::default()
+    }
+}
+
+impl V3d {
+    /// Work-groups per supergroup: as few as fill the lanes of all batches, if the code allows it and they can be
+    /// resident together.
+    fn packed(&self, artifact: &Artifact, start: Start) -> Result<u32, RunError> {
+        if artifact.threads != 2 && artifact.threads != 4 {
+            return Err(RunError::Setup(format!("{} threads: only 2 and 4 exist", artifact.threads)));
+        }
+        let items: u64 = artifact.workgroup_size.iter().map(|&n| u64::from(n)).product();
+        let batches = |groups: u32| (items * u64::from(groups)).div_ceil(LANES as u64);
+        if batches(1) > start.resident().into() {
+            return Err(RunError::Setup(format!(
+                "a work-group of {items} invocations takes {} threads, and {} has {} at {} per core",
+                batches(1),
+                self.name(),
+                start.resident(),
+                start.threads
+            )));
+        }
+        if !artifact.may_share_batches {
+            return Ok(1);
+        }
+        let full = (1..=MAX_PACKED).find(|&n| items * u64::from(n) % LANES as u64 == 0);
+        Ok(full.filter(|&n| batches(n) <= start.resident().into()).unwrap_or(1))
     }
 }

@@ -1,0 +1,332 @@
+//! Raw programs: machine code from elsewhere with the memory that it runs on and what must come out.
+//!
+//! A description (JSON) names pieces of a second file that holds the bytes. Unknown keys are ignored; everything else
+//! is checked, so that no description can make a run panic or take more than [`MAX_IMAGE`] bytes.
+
+use crate::run::{RunError, RunOptions};
+use crate::target::{self, Target};
+use kempe_ir::exec::Memory;
+use serde::Deserialize;
+use std::fmt;
+
+/// First address of the address space in use.
+const BASE: u32 = 0x40000;
+
+/// Reads up to this far behind the last array are allowed: prefetch and lanes that are masked off.
+const TAIL: u64 = 4096;
+
+/// Most bytes of the memory image.
+pub const MAX_IMAGE: u64 = 1 << 30;
+
+/// What a target runs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RawProgram {
+    /// Words with the address of the first.
+    pub code: Vec<(u32, Vec<u64>)>,
+    pub entry: u32,
+    pub uniforms_address: u32,
+    pub batches: u32,
+    pub batches_per_supergroup: u32,
+    pub wgs_per_supergroup: u32,
+    pub workgroup_size: [u32; 3],
+    pub workgroup_count: [u32; 3],
+    pub four_threads: bool,
+    /// Values that a thread switch may destroy are lost.
+    pub strict_switch: bool,
+    pub uniform_branch_lane: Option<u8>,
+}
+
+/// A raw program, ready to run.
+pub struct Raw {
+    pub target: &'static dyn Target,
+    program: RawProgram,
+    memory: Memory,
+    expected: Vec<Expected>,
+}
+
+/// What one region must hold at the end.
+struct Expected {
+    name: String,
+    address: u32,
+    bytes: Vec<u8>,
+    element: Element,
+    /// Allowed difference: relative to the expected value, and absolute. `None`: equal bytes.
+    tolerance: Option<(f64, f64)>,
+    /// One entry for each element: compare it.
+    mask: Option<Vec<bool>>,
+    changed: Option<bool>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Element {
+    Float(usize),
+    Signed(usize),
+    Unsigned(usize),
+}
+
+#[derive(Deserialize)]
+struct Form {
+    target: String,
+    code: PieceForm,
+    #[serde(default)]
+    other_code: Vec<PieceForm>,
+    code_address: u32,
+    uniforms_address: u32,
+    #[serde(default)]
+    memory: Vec<PieceForm>,
+    dispatch: DispatchForm,
+    #[serde(default)]
+    strict_switch: bool,
+    uniform_branch_lane: Option<u8>,
+    #[serde(default)]
+    expected: Vec<ExpectedForm>,
+}
+
+#[derive(Deserialize)]
+struct PieceForm {
+    #[serde(default)]
+    name: String,
+    address: u32,
+    offset: u64,
+    length: u64,
+}
+
+#[derive(Deserialize)]
+struct DispatchForm {
+    batches: u32,
+    workgroup_size: [u32; 3],
+    workgroup_count: [u32; 3],
+    wgs_per_supergroup: u32,
+    batches_per_supergroup: u32,
+    four_threads: bool,
+}
+
+#[derive(Deserialize)]
+struct ExpectedForm {
+    #[serde(flatten)]
+    piece: PieceForm,
+    #[serde(default)]
+    dtype: Option<String>,
+    compare: String,
+    #[serde(default)]
+    rtol: f64,
+    #[serde(default)]
+    atol: f64,
+    mask_offset: Option<u64>,
+    changed: Option<bool>,
+}
+
+/// How a raw run ended that came to its end.
+#[derive(Clone, PartialEq, Debug)]
+pub struct RawOutcome {
+    pub instructions: u64,
+    /// Regions compared.
+    pub compared: usize,
+    /// The first difference.
+    pub difference: Option<String>,
+}
+
+impl Raw {
+    /// Reads a description and its bytes.
+    ///
+    /// # Errors
+    /// A message about the description.
+    pub fn new(json: &str, bytes: &[u8]) -> Result<Raw, String> {
+        let form: Form = serde_json::from_str(json).map_err(|e| e.to_string())?;
+        let target = target::target(&form.target)
+            .ok_or_else(|| format!("target `{}` is not known", form.target.escape_debug()))?;
+        let slice = |name: &str, offset: u64, length: u64| {
+            let range = usize::try_from(offset).ok().zip(usize::try_from(length).ok());
+            range
+                .and_then(|(start, length)| bytes.get(start..start.checked_add(length)?))
+                .ok_or_else(|| format!("{name}: bytes {offset} to {offset}+{length} are not in the file"))
+        };
+        let mut code = Vec::new();
+        for (i, piece) in std::iter::once(&form.code).chain(&form.other_code).enumerate() {
+            let name = if i == 0 { "code".to_owned() } else { format!("other_code[{}]", i - 1) };
+            let (words, rest) = slice(&name, piece.offset, piece.length)?.as_chunks::<8>();
+            if !rest.is_empty() {
+                return Err(format!("{name}: {} bytes are no whole words", piece.length));
+            }
+            code.push((piece.address, words.iter().map(|w| u64::from_le_bytes(*w)).collect()));
+        }
+        let memory = image(&form, &slice)?;
+        let mut expected = Vec::new();
+        for e in &form.expected {
+            expected.push(read_expected(e, &slice)?);
+        }
+        let d = form.dispatch;
+        let program = RawProgram {
+            code,
+            entry: form.code_address,
+            uniforms_address: form.uniforms_address,
+            batches: d.batches,
+            batches_per_supergroup: d.batches_per_supergroup,
+            wgs_per_supergroup: d.wgs_per_supergroup,
+            workgroup_size: d.workgroup_size,
+            workgroup_count: d.workgroup_count,
+            four_threads: d.four_threads,
+            strict_switch: form.strict_switch,
+            uniform_branch_lane: form.uniform_branch_lane,
+        };
+        Ok(Raw { target, program, memory, expected })
+    }
+
+    /// Runs it and compares.
+    ///
+    /// # Errors
+    /// When it cannot be run or breaks a hardware rule.
+    pub fn run(self, options: &RunOptions) -> Result<RawOutcome, RunError> {
+        let mut memory = self.memory.clone();
+        let instructions = self.target.run_raw(&self.program, &mut memory, options)?;
+        let difference = self.expected.iter().find_map(|e| e.difference(&self.memory, &memory));
+        Ok(RawOutcome { instructions, compared: self.expected.len(), difference })
+    }
+}
+
+type Slice<'a, 'b> = &'b dyn Fn(&str, u64, u64) -> Result<&'a [u8], String>;
+
+/// One region from [`BASE`] to behind the last array: what is not listed reads as zero.
+fn image(form: &Form, slice: Slice) -> Result<Memory, String> {
+    let expected = form.expected.iter().map(|e| &e.piece);
+    let pieces = || std::iter::once(&form.code).chain(&form.other_code).chain(&form.memory);
+    let end = pieces().chain(expected).map(|p| u64::from(p.address).saturating_add(p.length)).max();
+    let size = end.unwrap_or(0).saturating_sub(u64::from(BASE)).saturating_add(TAIL);
+    if size > MAX_IMAGE {
+        return Err(format!("the arrays span {size} bytes, more than {MAX_IMAGE}"));
+    }
+    let mut contents = vec![0; size as usize];
+    for piece in pieces() {
+        let name = if piece.name.is_empty() { "memory" } else { &piece.name };
+        let from = slice(name, piece.offset, piece.length)?;
+        let at = piece.address.checked_sub(BASE).ok_or_else(|| {
+            format!("{name}: address {:#x} lies below {BASE:#x}, where memory begins", piece.address)
+        })? as usize;
+        // Inside: the end of every piece went into the size.
+        contents[at..at + from.len()].copy_from_slice(from);
+    }
+    let mut memory = Memory::new();
+    memory.put("memory", BASE, contents, true)?;
+    Ok(memory)
+}
+
+fn read_expected(form: &ExpectedForm, slice: Slice) -> Result<Expected, String> {
+    let piece = &form.piece;
+    let name = if piece.name.is_empty() { "expected".to_owned() } else { piece.name.clone() };
+    let bytes = slice(&name, piece.offset, piece.length)?.to_vec();
+    let dtype = form.dtype.as_deref().unwrap_or("uint8");
+    let element = element(dtype).ok_or_else(|| format!("{name}: dtype `{}`", dtype.escape_debug()))?;
+    if bytes.len() % element.bytes() != 0 {
+        return Err(format!("{name}: {} bytes are no whole elements of {dtype}", bytes.len()));
+    }
+    let tolerance = match form.compare.as_str() {
+        "exact" => None,
+        "rtol" => Some((form.rtol, form.atol)),
+        other => return Err(format!("{name}: compare `{}`", other.escape_debug())),
+    };
+    let count = (bytes.len() / element.bytes()) as u64;
+    let mask = form.mask_offset.map(|offset| slice(&name, offset, count)).transpose()?;
+    Ok(Expected {
+        address: piece.address,
+        bytes,
+        element,
+        tolerance,
+        mask: mask.map(|m| m.iter().map(|&b| b != 0).collect()),
+        changed: form.changed,
+        name,
+    })
+}
+
+/// The element type, by its name as array libraries have it.
+fn element(dtype: &str) -> Option<Element> {
+    Some(match dtype {
+        "float16" | "f16" | "<f2" => Element::Float(2),
+        "float32" | "f32" | "<f4" => Element::Float(4),
+        "float64" | "f64" | "<f8" => Element::Float(8),
+        "int8" | "i8" | "|i1" => Element::Signed(1),
+        "int16" | "i16" | "<i2" => Element::Signed(2),
+        "int32" | "i32" | "<i4" => Element::Signed(4),
+        "int64" | "i64" | "<i8" => Element::Signed(8),
+        "uint8" | "u8" | "|u1" | "bool" | "|b1" => Element::Unsigned(1),
+        "uint16" | "u16" | "<u2" => Element::Unsigned(2),
+        "uint32" | "u32" | "<u4" => Element::Unsigned(4),
+        "uint64" | "u64" | "<u8" => Element::Unsigned(8),
+        _ => return None,
+    })
+}
+
+impl Element {
+    fn bytes(self) -> usize {
+        match self {
+            Element::Float(n) | Element::Signed(n) | Element::Unsigned(n) => n,
+        }
+    }
+
+    fn value(self, bytes: &[u8]) -> Value {
+        let bits = bytes.iter().rev().fold(0u64, |bits, &b| bits << 8 | u64::from(b));
+        let signed = (bits << (64 - 8 * self.bytes())) as i64 >> (64 - 8 * self.bytes());
+        match self {
+            Element::Float(2) => Value::Float(kempe_ir::eval::f16_to_f64(bits as u16)),
+            Element::Float(4) => Value::Float(f64::from(f32::from_bits(bits as u32))),
+            Element::Float(_) => Value::Float(f64::from_bits(bits)),
+            Element::Signed(_) => Value::Int(signed.into()),
+            Element::Unsigned(_) => Value::Int(bits.into()),
+        }
+    }
+}
+
+/// An element for comparing and showing.
+enum Value {
+    Float(f64),
+    Int(i128),
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Float(v) => write!(f, "{v:?}"),
+            Value::Int(v) => write!(f, "{v}"),
+        }
+    }
+}
+
+impl Value {
+    fn as_f64(&self) -> f64 {
+        match self {
+            Value::Float(v) => *v,
+            Value::Int(v) => *v as f64,
+        }
+    }
+}
+
+impl Expected {
+    /// The first difference, as a message.
+    fn difference(&self, before: &Memory, after: &Memory) -> Option<String> {
+        let region = |memory: &Memory| {
+            let (region, offset) = memory.find(self.address, self.bytes.len() as u32)?;
+            Some(memory.bytes(region)[offset..offset + self.bytes.len()].to_vec())
+        };
+        let Some((was, now)) = region(before).zip(region(after)) else {
+            return Some(format!("{}: {:#x} lies outside of memory", self.name, self.address));
+        };
+        let size = self.element.bytes();
+        for (i, (expected, actual)) in self.bytes.chunks(size).zip(now.chunks(size)).enumerate() {
+            if expected == actual || self.mask.as_ref().is_some_and(|mask| !mask[i]) {
+                continue;
+            }
+            let (e, a) = (self.element.value(expected), self.element.value(actual));
+            let close = self.tolerance.is_some_and(|(relative, absolute)| {
+                let (e, a) = (e.as_f64(), a.as_f64());
+                (a - e).abs() <= absolute + relative * e.abs() || e.is_nan() && a.is_nan()
+            });
+            if !close {
+                return Some(format!("{}: element {i} is {a}, expected {e}", self.name));
+            }
+        }
+        match self.changed {
+            Some(true) if was == now => Some(format!("{}: nothing was changed", self.name)),
+            Some(false) if was != now => Some(format!("{}: was changed", self.name)),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Running an artifact on the simulator of its target, without the compiler.
+
+use crate::target;
+use kempe_ir::exec::{Environment, Inputs, Sizes};
+use kempe_ir::{Module, Space, Variable};
+use kempe_mir::{Artifact, UniformSource};
+use std::fmt;
+
+/// How to run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RunOptions {
+    /// Most instructions of all threads together.
+    pub step_limit: u64,
+    /// 0: threads take turns. Otherwise the thread that runs after a switch is drawn with this seed.
+    pub schedule: u64,
+}
+
+impl Default for RunOptions {
+    fn default() -> RunOptions {
+        RunOptions { step_limit: 1 << 34, schedule: 0 }
+    }
+}
+
+/// A buffer after the run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BufferOutput {
+    pub set: u32,
+    pub binding: u32,
+    /// Element of an array of buffers.
+    pub element: u32,
+    pub bytes: Vec<u8>,
+}
+
+/// What a run gave.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct RunReport {
+    /// In the order of the inputs.
+    pub buffers: Vec<BufferOutput>,
+    /// How often each instruction word was executed, over all threads.
+    pub counts: Vec<u64>,
+    pub instructions: u64,
+    /// Of these, how many waited a cycle for a special function.
+    pub stalls: u64,
+    /// Thread switches.
+    pub switches: u64,
+    /// Rules that the program should keep and did not, but that do not stop it.
+    pub warnings: Vec<String>,
+}
+
+/// Why there is no result.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum RunError {
+    /// The program cannot be run like this: what it is bound to, the number of work-groups.
+    Setup(String),
+    /// The program did something that is not allowed.
+    Program(String),
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RunError::Setup(message) | RunError::Program(message) => f.write_str(message),
+        }
+    }
+}
+
+impl std::error::Error for RunError {}
+
+/// Most work-groups of a dispatch along each axis.
+pub const MAX_GROUPS: u32 = 65535;
+
+/// Runs an artifact.
+///
+/// # Errors
+/// When the inputs do not fit the artifact, or the program breaks a rule.
+pub fn run_artifact(
+    artifact: &Artifact,
+    inputs: &Inputs,
+    options: &RunOptions,
+) -> Result<RunReport, RunError> {
+    let target = target::target(&artifact.target)
+        .ok_or_else(|| RunError::Setup(format!("target `{}` is not known", artifact.target)))?;
+    check_inputs(&artifact.resources, inputs)?;
+    target.run(artifact, inputs, options)
+}
+
+/// Checks what a user may get wrong about the bindings.
+///
+/// # Errors
+/// A binding that the shader does not have, or a number of work-groups that no dispatch can have.
+pub fn check_inputs(resources: &[kempe_ir::Resource], inputs: &Inputs) -> Result<(), RunError> {
+    if let Some(n) = inputs.groups.iter().find(|n| **n > MAX_GROUPS) {
+        return Err(RunError::Setup(format!("{n} work-groups along one axis: at most {MAX_GROUPS}")));
+    }
+    for buffer in &inputs.buffers {
+        let (set, binding) = (buffer.set, buffer.binding);
+        if !resources.iter().any(|r| is_buffer(r) && (r.set, r.binding) == (set, binding)) {
+            let known: Vec<String> =
+                resources.iter().filter(|r| is_buffer(r)).map(|r| format!("{}:{}", r.set, r.binding)).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            return Err(RunError::Setup(format!(
+                "there is no buffer at {set}:{binding}; the shader uses {known}"
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn is_buffer(r: &kempe_ir::Resource) -> bool {
+    matches!(r.kind, kempe_ir::ResKind::StorageBuffer | kempe_ir::ResKind::UniformBuffer)
+}
+
+/// Places everything that an artifact is bound to in memory. The same inputs and sizes give the same addresses as for
+/// the module that the artifact was made from.
+pub(crate) fn environment(
+    artifact: &Artifact,
+    inputs: &Inputs,
+    sizes: Sizes,
+) -> Result<Environment, RunError> {
+    // Only what the environment looks at: there is no function in it.
+    let mut shell = Module::new(&artifact.entry, artifact.stage);
+    shell.workgroup_size = artifact.workgroup_size;
+    shell.constant_data = artifact.constant_data.clone();
+    for resource in &artifact.resources {
+        shell.resources.push(resource.clone());
+    }
+    if artifact.shared_bytes != 0 {
+        shell.vars.push(Variable {
+            space: Space::Shared,
+            size: artifact.shared_bytes,
+            align: 16,
+            name: "shared".to_owned(),
+        });
+    }
+    Environment::new(&shell, inputs, sizes).map_err(RunError::Setup)
+}
+
+/// The words of the uniform stream as a driver would write them.
+pub(crate) fn uniform_words(artifact: &Artifact, environment: &Environment) -> Vec<u32> {
+    artifact
+        .uniforms
+        .iter()
+        .map(|source| match *source {
+            UniformSource::Const(value) => value,
+            UniformSource::Word(word, plus) => environment.word(word).wrapping_add(plus),
+        })
+        .collect()
+}
