@@ -3,11 +3,13 @@
 //! * [`targets`]: the GPUs that code can be made for
 //! * [`artifact`]: the result of a compile as JSON
 //! * [`run`]: an artifact on the simulator; [`raw`]: machine code that was made elsewhere
+//! * [`data`]: bytes as numbers
 //! * [`limits`]: time and memory limits, panics caught
 //! * [`clock`]: CPU time
 
 pub mod artifact;
 pub mod clock;
+pub mod data;
 pub mod limits;
 pub mod raw;
 pub mod run;
@@ -16,7 +18,7 @@ mod v3d;
 
 pub use kempe_ir as ir;
 pub use kempe_mir::{Artifact, Stats, UniformSource};
-pub use target::{Target, TextError, target, targets};
+pub use target::{CodeFacts, Target, TextError, Violation, target, targets};
 
 /// Version of this program.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

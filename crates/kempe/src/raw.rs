@@ -3,11 +3,11 @@
 //! A description (JSON) names pieces of a second file that holds the bytes. Unknown keys are ignored; everything else
 //! is checked, so that no description can make a run panic or take more than [`MAX_IMAGE`] bytes.
 
+use crate::data::Element;
 use crate::run::{RunError, RunOptions};
 use crate::target::{self, Target};
 use kempe_ir::exec::Memory;
 use serde::Deserialize;
-use std::fmt;
 
 /// First address of the address space in use.
 const BASE: u32 = 0x40000;
@@ -55,13 +55,6 @@ struct Expected {
     /// One entry for each element: compare it.
     mask: Option<Vec<bool>>,
     changed: Option<bool>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Element {
-    Float(usize),
-    Signed(usize),
-    Unsigned(usize),
 }
 
 #[derive(Deserialize)]
@@ -240,63 +233,20 @@ fn read_expected(form: &ExpectedForm, slice: Slice) -> Result<Expected, String> 
 /// The element type, by its name as array libraries have it.
 fn element(dtype: &str) -> Option<Element> {
     Some(match dtype {
-        "float16" | "f16" | "<f2" => Element::Float(2),
-        "float32" | "f32" | "<f4" => Element::Float(4),
-        "float64" | "f64" | "<f8" => Element::Float(8),
-        "int8" | "i8" | "|i1" => Element::Signed(1),
-        "int16" | "i16" | "<i2" => Element::Signed(2),
-        "int32" | "i32" | "<i4" => Element::Signed(4),
-        "int64" | "i64" | "<i8" => Element::Signed(8),
-        "uint8" | "u8" | "|u1" | "bool" | "|b1" => Element::Unsigned(1),
-        "uint16" | "u16" | "<u2" => Element::Unsigned(2),
-        "uint32" | "u32" | "<u4" => Element::Unsigned(4),
-        "uint64" | "u64" | "<u8" => Element::Unsigned(8),
-        _ => return None,
+        "float16" | "<f2" => Element::Float(2),
+        "float32" | "<f4" => Element::Float(4),
+        "float64" | "<f8" => Element::Float(8),
+        "int8" | "|i1" => Element::Signed(1),
+        "int16" | "<i2" => Element::Signed(2),
+        "int32" | "<i4" => Element::Signed(4),
+        "int64" | "<i8" => Element::Signed(8),
+        "uint8" | "|u1" | "bool" | "|b1" => Element::Unsigned(1),
+        "uint16" | "<u2" => Element::Unsigned(2),
+        "uint32" | "<u4" => Element::Unsigned(4),
+        "uint64" | "<u8" => Element::Unsigned(8),
+        // `i8` and `u8` are one byte here, as everywhere else in this crate.
+        short => return Element::from_name(short),
     })
-}
-
-impl Element {
-    fn bytes(self) -> usize {
-        match self {
-            Element::Float(n) | Element::Signed(n) | Element::Unsigned(n) => n,
-        }
-    }
-
-    fn value(self, bytes: &[u8]) -> Value {
-        let bits = bytes.iter().rev().fold(0u64, |bits, &b| bits << 8 | u64::from(b));
-        let signed = (bits << (64 - 8 * self.bytes())) as i64 >> (64 - 8 * self.bytes());
-        match self {
-            Element::Float(2) => Value::Float(kempe_ir::eval::f16_to_f64(bits as u16)),
-            Element::Float(4) => Value::Float(f64::from(f32::from_bits(bits as u32))),
-            Element::Float(_) => Value::Float(f64::from_bits(bits)),
-            Element::Signed(_) => Value::Int(signed.into()),
-            Element::Unsigned(_) => Value::Int(bits.into()),
-        }
-    }
-}
-
-/// An element for comparing and showing.
-enum Value {
-    Float(f64),
-    Int(i128),
-}
-
-impl fmt::Display for Value {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Value::Float(v) => write!(f, "{v:?}"),
-            Value::Int(v) => write!(f, "{v}"),
-        }
-    }
-}
-
-impl Value {
-    fn as_f64(&self) -> f64 {
-        match self {
-            Value::Float(v) => *v,
-            Value::Int(v) => *v as f64,
-        }
-    }
 }
 
 impl Expected {

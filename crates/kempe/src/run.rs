@@ -95,8 +95,11 @@ pub fn check_inputs(resources: &[kempe_ir::Resource], inputs: &Inputs) -> Result
     for buffer in &inputs.buffers {
         let (set, binding) = (buffer.set, buffer.binding);
         if !resources.iter().any(|r| is_buffer(r) && (r.set, r.binding) == (set, binding)) {
-            let known: Vec<String> =
-                resources.iter().filter(|r| is_buffer(r)).map(|r| format!("{}:{}", r.set, r.binding)).collect();
+            let known: Vec<String> = resources
+                .iter()
+                .filter(|r| is_buffer(r))
+                .map(|r| format!("{}:{}", r.set, r.binding))
+                .collect();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
             return Err(RunError::Setup(format!(
                 "there is no buffer at {set}:{binding}; the shader uses {known}"

@@ -6,6 +6,7 @@
 use crate::raw::RawProgram;
 use crate::run::{RunError, RunOptions, RunReport};
 use crate::v3d;
+use kempe_ir::Stage;
 use kempe_ir::exec::{Inputs, Memory};
 use kempe_mir::Artifact;
 
@@ -31,6 +32,9 @@ pub trait Target: Sync {
     /// The first thing in the text that is no instruction.
     fn assemble(&self, text: &str) -> Result<Vec<u64>, TextError>;
 
+    /// All rules of the hardware that code breaks, in the order of the words.
+    fn validate(&self, code: &CodeFacts) -> Vec<Violation>;
+
     /// Runs an artifact on the simulator. The inputs have been checked against its resources.
     ///
     /// # Errors
@@ -42,6 +46,29 @@ pub trait Target: Sync {
     /// # Errors
     /// When it cannot be run like this or breaks a rule.
     fn run_raw(&self, raw: &RawProgram, memory: &mut Memory, options: &RunOptions) -> Result<u64, RunError>;
+}
+
+/// Code and what its words do not say.
+#[derive(Clone, Copy, Debug)]
+pub struct CodeFacts<'a> {
+    pub words: &'a [u64],
+    /// Hardware threads per core.
+    pub threads: u32,
+    pub stage: Stage,
+    /// Dispatched in its final section.
+    pub single_section: bool,
+}
+
+/// A broken rule.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Violation {
+    /// Number of the rule in the target's reference.
+    pub rule: &'static str,
+    /// The hardware cannot do it; otherwise it is only unusual.
+    pub error: bool,
+    /// Number of the word.
+    pub at: usize,
+    pub message: String,
 }
 
 /// An error in assembly text.

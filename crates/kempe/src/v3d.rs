@@ -2,12 +2,13 @@
 
 use crate::raw::RawProgram;
 use crate::run::{self, BufferOutput, RunError, RunOptions, RunReport};
-use crate::target::{Target, TextError};
+use crate::target::{CodeFacts, Target, TextError, Violation};
 use kempe_ir::exec::{Inputs, LANES, Memory, Sizes};
 use kempe_mir::Artifact;
 use kempe_v3d::asm;
 use kempe_v3d::instr::Version;
 use kempe_v3d::sim::{self, Dispatch, Order, Program, Scratch, Start, UniformStream};
+use kempe_v3d::validate::{self, Class, ProgramFacts};
 
 /// One generation.
 pub struct V3d(Version);
@@ -52,15 +53,30 @@ impl Target for V3d {
     }
 
     fn assemble(&self, text: &str) -> Result<Vec<u64>, TextError> {
-        asm::assemble(self.0, text).map_err(|e| TextError { line: e.line, column: e.column, message: e.message })
+        asm::assemble(self.0, text).map_err(|e| TextError {
+            line: e.line,
+            column: e.column,
+            message: e.message,
+        })
     }
 
-    fn run(
-        &self,
-        artifact: &Artifact,
-        inputs: &Inputs,
-        options: &RunOptions,
-    ) -> Result<RunReport, RunError> {
+    fn validate(&self, code: &CodeFacts) -> Vec<Violation> {
+        let facts = ProgramFacts {
+            stage: code.stage,
+            single_segment: code.single_section,
+            ..ProgramFacts::compute(code.threads)
+        };
+        let found = validate::validate(self.0, code.words, &facts);
+        let convert = |v: validate::Violation| Violation {
+            rule: v.rule,
+            error: v.class == Class::Hw,
+            at: v.at,
+            message: v.message,
+        };
+        found.into_iter().map(convert).collect()
+    }
+
+    fn run(&self, artifact: &Artifact, inputs: &Inputs, options: &RunOptions) -> Result<RunReport, RunError> {
         let start = Start { version: self.0, threads: artifact.threads };
         let packed = self.packed(artifact, start)?;
         let scratch_bytes = artifact.scratch_bytes;
