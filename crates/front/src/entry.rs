@@ -61,6 +61,20 @@ pub fn workgroup_size(p: &Parsed, entry: &Entry) -> Res<[u32; 3]> {
     Ok(size)
 }
 
+/// The name of an execution model as a stage.
+pub fn stage_name(model: u32) -> &'static str {
+    match ExecutionModel::from_u32(model) {
+        Some(ExecutionModel::GLCompute) => "compute",
+        Some(ExecutionModel::Vertex) => "vertex",
+        Some(ExecutionModel::Fragment) => "fragment",
+        Some(ExecutionModel::Geometry) => "geometry",
+        Some(ExecutionModel::TessellationControl) => "tess-control",
+        Some(ExecutionModel::TessellationEvaluation) => "tess-eval",
+        Some(ExecutionModel::Kernel) => "kernel",
+        _ => "other",
+    }
+}
+
 /// The name of an execution model for messages.
 pub fn model_name(model: u32) -> String {
     match ExecutionModel::from_u32(model) {

@@ -78,6 +78,21 @@ pub fn to_spirv(
     }
 }
 
+/// An entry point of a module.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct EntryPoint {
+    pub name: String,
+    /// `compute`, `vertex`, `fragment`, `geometry`, `tess-control`, `tess-eval`, `kernel`; `other` for everything else.
+    pub stage: &'static str,
+}
+
+/// All entry points of a SPIR-V module, in its order, also those that [`from_spirv`] cannot lower.
+pub fn entry_points(name: &str, words: &[u32]) -> Result<Vec<EntryPoint>, Diagnostics> {
+    let p = parse::parse(words, &[]).map_err(|e| Diagnostics::one(diagnostic(name, words, &e)))?;
+    let entry = |e: &parse::Entry| EntryPoint { name: e.name.clone(), stage: entry::stage_name(e.model) };
+    Ok(p.entries.iter().map(entry).collect())
+}
+
 /// Lowers the entry points of a SPIR-V module.
 pub fn from_spirv(name: &str, words: &[u32], options: &Options) -> Result<Vec<Module>, Diagnostics> {
     let fail = |e: Box<reader::Error>| Diagnostics::one(diagnostic(name, words, &e));
