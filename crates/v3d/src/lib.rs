@@ -10,6 +10,7 @@ pub mod magic;
 pub mod mops;
 pub mod ops;
 pub mod regs;
+pub mod select;
 pub mod sim;
 pub mod stats;
 pub mod tables;

@@ -1,0 +1,772 @@
+//! The walk over the blocks: execution values, variables, edges. What single instructions become is in `ops.rs`.
+
+use super::SelectError;
+use super::flow::Flow;
+use super::plan::{Exit, Plan, target};
+use super::prepare::Prepared;
+use super::values::{self, Remade};
+use super::vars::{Kind, Vars};
+use crate::instr::{Op, Pack, Unpack, Version, small_code};
+use crate::mops::{Cmp, CmpOp, MInst, Src, Test, When};
+use crate::regs;
+use kempe_ir::{Table, Term, Value};
+use kempe_mir::{Mir, MirBuilder, UniformSource};
+use kempe_ra::{Block, ClobberId, Edge, Operand, OperandKind, Recipe, SetId, VReg, VRegInfo};
+use rustc_hash::FxHashMap;
+use smallvec::{SmallVec, smallvec};
+
+/// How far a word of the uniform stream is shared: further on it is loaded again, which costs a signal and no
+/// register in between (the reference compiler looks back as far).
+const SHARE_WITHIN: u32 = 20;
+
+pub(super) type Uses = SmallVec<[VReg; 4]>;
+
+/// State at the end of a block.
+#[derive(Clone, Default)]
+struct Snap {
+    exec: Option<VReg>,
+    vars: Vec<(u32, VReg)>,
+}
+
+struct Out {
+    to: u32,
+    args: Vec<VReg>,
+}
+
+pub(super) struct Emit<'a> {
+    pub p: &'a Prepared,
+    pub flow: &'a Flow,
+    pub plan: &'a Plan,
+    pub vars: &'a Vars,
+    pub version: Version,
+    pub threads: u32,
+    pub b: MirBuilder<MInst>,
+    /// Register of each root, once it has one.
+    val: Table<Value, Option<VReg>>,
+    /// Versions of the variables in scope, by variable.
+    cur: Vec<(u32, VReg)>,
+    /// The execution value; `None` where all lanes run.
+    pub exec: Option<VReg>,
+    /// Position of the block being made.
+    pub at: u32,
+    snaps: Vec<Snap>,
+    out: Vec<SmallVec<[Out; 2]>>,
+    remade: FxHashMap<Remade, (VReg, u32)>,
+    recipes: FxHashMap<Remade, Recipe>,
+    payload: [Option<VReg>; 2],
+    undefined: Option<VReg>,
+    /// Loads done together with an earlier one, by instruction.
+    pub done: Table<kempe_ir::Inst, bool>,
+    pub error: Option<SelectError>,
+}
+
+impl<'a> Emit<'a> {
+    pub fn new(
+        p: &'a Prepared,
+        flow: &'a Flow,
+        plan: &'a Plan,
+        vars: &'a Vars,
+        version: Version,
+        threads: u32,
+    ) -> Emit<'a> {
+        Emit {
+            p,
+            flow,
+            plan,
+            vars,
+            version,
+            threads,
+            b: MirBuilder::new(),
+            val: Table::new(p.func.values.len(), None),
+            cur: Vec::new(),
+            exec: None,
+            at: 0,
+            snaps: vec![Snap::default(); p.cfg.len()],
+            out: (0..p.cfg.len()).map(|_| SmallVec::new()).collect(),
+            remade: FxHashMap::default(),
+            recipes: FxHashMap::default(),
+            payload: [None; 2],
+            undefined: None,
+            done: Table::new(p.func.insts.len(), false),
+            error: None,
+        }
+    }
+
+    pub fn run(mut self) -> Result<Mir<MInst>, SelectError> {
+        self.b.declare_blocks(self.plan.blocks as usize);
+        for at in 0..self.p.len() {
+            self.at = at;
+            self.block();
+            if let Some(e) = self.error.take() {
+                return Err(e);
+            }
+        }
+        self.connect();
+        Ok(self.b.finish())
+    }
+
+    // ---- Registers and operands ----
+
+    pub fn fresh(&mut self, home: SetId) -> VReg {
+        self.b.vreg(VRegInfo { home, size: 1, recipe: None, undefined: false }, String::new())
+    }
+
+    /// A register for a root, with its name.
+    pub fn fresh_for(&mut self, home: SetId, root: Value) -> VReg {
+        let name = self.p.func.names.get(&root).cloned().unwrap_or_default();
+        self.b.vreg(VRegInfo { home, size: 1, recipe: None, undefined: false }, name)
+    }
+
+    fn undefined(&mut self) -> VReg {
+        if let Some(v) = self.undefined {
+            return v;
+        }
+        let info = VRegInfo { home: regs::ANY, size: 1, recipe: None, undefined: true };
+        let v = self.b.vreg(info, String::new());
+        self.undefined = Some(v);
+        v
+    }
+
+    pub fn home(&self, v: VReg) -> SetId {
+        self.b.mir.program.vregs[v.0 as usize].home
+    }
+
+    pub fn set(&mut self, root: Value, v: VReg) {
+        self.val[root] = Some(v);
+    }
+
+    pub fn fail(&mut self, e: SelectError) {
+        self.error.get_or_insert(e);
+    }
+
+    /// Appends an instruction. With `tied` the def is a new version of that register.
+    pub fn push(
+        &mut self,
+        data: MInst,
+        defs: &[VReg],
+        uses: &[VReg],
+        tied: Option<VReg>,
+        clobbers: ClobberId,
+    ) {
+        let mut list: SmallVec<[Operand; 8]> = SmallVec::new();
+        let plain =
+            |vreg, kind, set| Operand { vreg, kind, set, tied: None, fixed: None, hint: None, vector: None };
+        for &d in defs {
+            list.push(plain(d, OperandKind::Def, self.home(d)));
+        }
+        for &u in uses {
+            list.push(plain(u, OperandKind::Use, self.home(u)));
+        }
+        if let Some(t) = tied {
+            // Sets are nested: rows, rows and accumulators, these and r5.
+            let set = self.home(t).min(list[0].set);
+            list[0].set = set;
+            list[0].tied = Some(list.len() as u8);
+            list.push(plain(t, OperandKind::Use, set));
+        }
+        let is_move = matches!(data, MInst::Alu { op: Op::Mov | Op::Fmov, test: None, pack: Pack::None, .. })
+            && list.len() == 2
+            && matches!(data, MInst::Alu { unpack: [Unpack::None, _], .. });
+        self.b.inst(data, &list, clobbers, is_move);
+    }
+
+    fn terminator(&mut self, data: MInst, uses: &[VReg]) {
+        self.push(data, &[], uses, None, regs::NONE);
+    }
+
+    /// `dst = src` in the lanes of the test, keeping the rest of `old`.
+    pub fn move_under(&mut self, src: Src, value: &[VReg], test: (Test, Uses), old: VReg) -> VReg {
+        let dst = self.fresh(regs::ANY);
+        let mut uses = test.1;
+        uses.extend_from_slice(value);
+        self.push(alu(Op::Mov, [src, Src::None], Some(test.0)), &[dst], &uses, Some(old), regs::NONE);
+        dst
+    }
+
+    /// A word that is made again here, shared with near uses in this block.
+    pub fn remake(&mut self, what: Remade) -> VReg {
+        let now = self.b.mir.data.len() as u32;
+        if let Some(&(v, at)) = self.remade.get(&what)
+            && (now - at <= SHARE_WITHIN || matches!(what, Remade::LaneId | Remade::ThreadId))
+        {
+            return v;
+        }
+        let v = self.remake_in(what, None);
+        self.remade.insert(what, (v, now));
+        v
+    }
+
+    /// The same into a register of its own.
+    pub fn remake_in(&mut self, what: Remade, home: Option<SetId>) -> VReg {
+        let (data, natural, cost) = match what {
+            Remade::Const(c) => match small_code(c) {
+                Some(code) => (alu(Op::Mov, [Src::Imm(code), Src::None], None), regs::ANY, 1.0),
+                None => (MInst::Uniform(UniformSource::Const(c)), regs::UNI, 1.0),
+            },
+            Remade::Word(w, c) => (MInst::Uniform(UniformSource::Word(w, c)), regs::UNI, 1.0),
+            Remade::LaneId => (alu(Op::Eidx, [Src::None; 2], None), regs::ANY, 1.0),
+            Remade::ThreadId => (alu(Op::Tidx, [Src::None; 2], None), regs::ANY, 1.0),
+        };
+        let recipe = match self.recipes.get(&what) {
+            Some(&r) => r,
+            None => {
+                let r = self.b.recipe(data, cost);
+                self.recipes.insert(what, r);
+                r
+            }
+        };
+        let home = home.unwrap_or(natural);
+        let v =
+            self.b.vreg(VRegInfo { home, size: 1, recipe: Some(recipe), undefined: false }, String::new());
+        self.push(data, &[v], &[], None, regs::NONE);
+        v
+    }
+
+    /// The register that holds a value here.
+    pub fn reg(&mut self, v: Value) -> VReg {
+        let root = self.p.root(v);
+        if let Some(n) = values::payload(self.p, root) {
+            return match self.payload.get(n as usize).copied().flatten() {
+                Some(v) => v,
+                None => self.lost(root),
+            };
+        }
+        if let Some(what) = values::remade(self.p, root) {
+            return self.remake(what);
+        }
+        let def = self.p.def_pos(root);
+        if def == self.at {
+            if self.val[root].is_none() && values::is_lazy(self.p, root) {
+                self.make(root);
+            }
+        } else if let Some(var) = self.vars.of(root)
+            && self.vars.reads_version(self.p, self.flow, self.plan, root, self.at)
+        {
+            return match self.version(var) {
+                Some(v) => v,
+                None => self.undefined(),
+            };
+        }
+        match self.val[root] {
+            Some(v) => v,
+            None => self.lost(root),
+        }
+    }
+
+    pub fn has_reg(&self, root: Value) -> bool {
+        self.val[root].is_some()
+    }
+
+    fn lost(&mut self, root: Value) -> VReg {
+        self.fail(SelectError::malformed(&format!("{root} has no register in block {}", self.at)));
+        self.undefined()
+    }
+
+    /// A source operand: an immediate if it may be one, else a register that is added to `uses`.
+    pub fn src(&mut self, v: Value, imm: bool, uses: &mut Uses) -> Src {
+        if imm
+            && let Some(c) = self.p.constant(self.p.root(v))
+            && let Some(code) = small_code(c)
+        {
+            return Src::Imm(code);
+        }
+        uses.push(self.reg(v));
+        Src::Use
+    }
+
+    /// Two sources of one operation: at most one is an immediate.
+    pub fn src2(&mut self, a: Value, b: Value, uses: &mut Uses) -> [Src; 2] {
+        let small = |c: &Self, v: Value| c.p.constant(c.p.root(v)).and_then(small_code).is_some();
+        let second = small(self, b);
+        let first = !second && small(self, a);
+        [self.src(a, first, uses), self.src(b, second, uses)]
+    }
+
+    // ---- Variables ----
+
+    fn version(&self, var: u32) -> Option<VReg> {
+        self.cur.binary_search_by_key(&var, |e| e.0).ok().map(|i| self.cur[i].1)
+    }
+
+    fn write_version(&mut self, var: u32, v: VReg) {
+        match self.cur.binary_search_by_key(&var, |e| e.0) {
+            Ok(i) => self.cur[i].1 = v,
+            Err(i) => self.cur.insert(i, (var, v)),
+        }
+    }
+
+    /// The next version of a variable: the value, in the lanes that run.
+    fn assign(&mut self, var: u32, value: Value) -> VReg {
+        let old = self.version(var);
+        let v = match (old, self.exec) {
+            (Some(old), Some(exec)) => {
+                let mut uses = Uses::new();
+                let src = self.src(value, true, &mut uses);
+                self.move_under(src, &uses, running(exec), old)
+            }
+            // Nobody needs the old version: the value itself is the new one.
+            _ => match values::remade(self.p, self.p.root(value)) {
+                Some(what) => self.remake_in(what, Some(regs::ANY)),
+                None => self.reg(value),
+            },
+        };
+        self.write_version(var, v);
+        v
+    }
+
+    /// Called when a root of this block has its register: writes its variable.
+    pub fn defined(&mut self, root: Value) {
+        let Some(var) = self.vars.of(root) else { return };
+        let Some(v) = self.val[root] else { return };
+        match self.vars.list[var as usize].kind {
+            Kind::Plain => self.write_version(var, v),
+            Kind::Def => {
+                let new = match (self.version(var), self.exec) {
+                    (Some(old), Some(exec)) => self.move_under(Src::Use, &[v], running(exec), old),
+                    _ => v,
+                };
+                self.write_version(var, new);
+            }
+            Kind::Join | Kind::Header => {}
+        }
+    }
+
+    // ---- Blocks ----
+
+    fn block(&mut self) {
+        let at = self.at;
+        let a = at as usize;
+        let id = self.plan.block[a];
+        self.b.start_block(Block(id));
+        self.remade.clear();
+        self.b.loc = self.p.block(at).term_loc;
+        if at == 0 {
+            self.entry();
+        } else {
+            self.enter(id);
+        }
+        let p = self.p;
+        for &i in &p.block(at).insts {
+            if p.is_needed(i) && !self.done[i] {
+                self.b.loc = p.func.insts[i].loc;
+                self.inst(i);
+                if self.error.is_some() {
+                    return;
+                }
+            }
+        }
+        self.b.loc = p.block(at).term_loc;
+        self.leave();
+    }
+
+    fn entry(&mut self) {
+        let mut used = [false; 2];
+        for p in 0..self.p.len() {
+            for &i in &self.p.block(p).insts {
+                let d = &self.p.func.insts[i];
+                if let (kempe_ir::Op::Payload, kempe_ir::Imm::Int(n @ 0..=1)) = (d.op, d.imm)
+                    && self.p.is_needed(i)
+                {
+                    used[n as usize] = true;
+                }
+            }
+        }
+        let mut list: SmallVec<[Operand; 2]> = SmallVec::new();
+        for n in 0..2 {
+            if let (true, Some(unit)) = (used[n], regs::payload_row(self.version, n as u64)) {
+                let vreg = self.fresh(regs::RF);
+                self.payload[n] = Some(vreg);
+                list.push(Operand {
+                    vreg,
+                    kind: OperandKind::Def,
+                    set: regs::RF,
+                    tied: None,
+                    fixed: Some(unit),
+                    hint: Some(unit),
+                    vector: None,
+                });
+            }
+        }
+        self.b.inst(MInst::Entry, &list, regs::NONE, false);
+    }
+
+    fn add_param(&mut self, id: u32, v: VReg) {
+        self.b.mir.program.blocks[id as usize].params.push(v);
+    }
+
+    fn send(&mut self, from: u32, to: u32, v: VReg) {
+        if let Some(o) = self.out[from as usize].iter_mut().find(|o| o.to == to) {
+            o.args.push(v);
+        }
+    }
+
+    /// Parameters, versions and the execution value at the start of a block.
+    fn enter(&mut self, id: u32) {
+        let at = self.at;
+        let p = self.p;
+        let head = p.loop_at(at);
+        let preds: SmallVec<[u32; 4]> =
+            self.plan.preds[at as usize].iter().copied().filter(|&q| q < at).collect();
+        let join = self.flow.join[at as usize];
+        let params: SmallVec<[Value; 4]> = p.params(at).map(|(_, v)| v).collect();
+        if !join {
+            for &v in &params {
+                let r = self.fresh_for(regs::ANY, v);
+                self.add_param(id, r);
+                self.val[v] = Some(r);
+            }
+        }
+        self.merge(id, &preds, head);
+        if join {
+            self.resume();
+            for &v in &params {
+                let version = self.vars.of(v).and_then(|var| self.version(var));
+                let r = match version {
+                    Some(r) => r,
+                    None => self.undefined(),
+                };
+                self.val[v] = Some(r);
+            }
+        } else {
+            for &v in &params {
+                if let Some(var) = self.vars.of(v)
+                    && self.vars.list[var as usize].kind == Kind::Header
+                    && let Some(r) = self.val[v]
+                {
+                    self.write_version(var, r);
+                }
+            }
+        }
+        for &v in &params {
+            self.defined(v);
+        }
+    }
+
+    /// Brings the versions of all predecessors together.
+    fn merge(&mut self, id: u32, preds: &[u32], head: Option<u32>) {
+        let at = self.at;
+        let in_scope = |vars: &Vars, var: u32| vars.list[var as usize].to >= at;
+        let Some((&first, rest)) = preds.split_first() else {
+            self.fail(SelectError::malformed("a block that nothing leads to"));
+            return;
+        };
+        let mut wanted: Vec<u32> = Vec::new();
+        for q in preds {
+            wanted
+                .extend(self.snaps[*q as usize].vars.iter().map(|e| e.0).filter(|&v| in_scope(self.vars, v)));
+        }
+        let carried: &[u32] = head.map_or(&[], |l| &self.vars.carried[l as usize]);
+        wanted.extend(carried.iter().copied());
+        wanted.sort_unstable();
+        wanted.dedup();
+        let find = |s: &Snap, var: u32| s.vars.binary_search_by_key(&var, |e| e.0).ok().map(|i| s.vars[i].1);
+        let mut cur = Vec::with_capacity(wanted.len());
+        for var in wanted {
+            let v0 = find(&self.snaps[first as usize], var);
+            let same = rest.iter().all(|&q| find(&self.snaps[q as usize], var) == v0);
+            if let (true, Some(v), false) = (same, v0, carried.contains(&var)) {
+                cur.push((var, v));
+                continue;
+            }
+            let param = self.fresh_for(regs::ANY, self.vars.list[var as usize].value);
+            self.add_param(id, param);
+            for &q in preds {
+                let arg = match find(&self.snaps[q as usize], var) {
+                    Some(v) => v,
+                    None => self.undefined(),
+                };
+                self.send(q, at, arg);
+            }
+            cur.push((var, param));
+        }
+        self.cur = cur;
+        self.exec = None;
+        if self.flow.partial[at as usize] || self.flow.join[at as usize] {
+            let v0 = self.snaps[first as usize].exec;
+            let same = rest.iter().all(|&q| self.snaps[q as usize].exec == v0);
+            let changes = head.is_some_and(|l| self.plan.masks_change[l as usize]);
+            if same && !changes {
+                self.exec = v0;
+            } else if self.flow.partial[at as usize] {
+                let param = self.fresh(regs::ANY);
+                self.add_param(id, param);
+                for &q in preds {
+                    match self.snaps[q as usize].exec {
+                        Some(v) => self.send(q, at, v),
+                        None => self.fail(SelectError::malformed("an execution value is missing")),
+                    }
+                }
+                self.exec = Some(param);
+            }
+        }
+    }
+
+    /// Lanes that wait for this block run again.
+    fn resume(&mut self) {
+        if !self.flow.partial[self.at as usize] {
+            self.exec = None;
+            return;
+        }
+        let Some(exec) = self.exec else {
+            self.fail(SelectError::malformed("an execution value is missing"));
+            return;
+        };
+        let mut uses: Uses = smallvec![exec];
+        let number = self.number(self.at, &mut uses);
+        let cmp = Cmp { op: CmpOp::Ieq, src: [Src::Use, number], unpack: [Unpack::None; 2], invert: false };
+        let test = (Test { mask: false, cmp: Some(cmp) }, uses);
+        self.exec = Some(self.move_under(Src::Imm(0), &[], test, exec));
+    }
+
+    /// The number of a block as an operand.
+    fn number(&mut self, to: u32, uses: &mut Uses) -> Src {
+        let n = self.plan.number[to as usize] as u32;
+        match small_code(n) {
+            Some(code) => Src::Imm(code),
+            None => {
+                uses.push(self.remake(Remade::Const(n)));
+                Src::Use
+            }
+        }
+    }
+
+    // ---- Ends of blocks ----
+
+    fn leave(&mut self) {
+        let at = self.at;
+        let a = at as usize;
+        let p = self.p;
+        let exit = self.plan.exits[a];
+        self.out[a] = exit.succs().iter().map(|&to| Out { to, args: Vec::new() }).collect();
+        for k in 0..2 {
+            let Some(t) = p.edge(at, k) else { continue };
+            let to = p.cfg.pos[t.block];
+            let params: SmallVec<[(usize, Value); 4]> = p.params(to).collect();
+            let join = self.flow.join[to as usize];
+            let mut args: SmallVec<[VReg; 4]> = SmallVec::new();
+            for &(n, param) in &params {
+                let Some(&arg) = t.args.get(n) else {
+                    self.fail(SelectError::malformed("a jump without its arguments"));
+                    return;
+                };
+                let var = self.vars.of(param);
+                match var {
+                    Some(var) if join => {
+                        self.assign(var, arg);
+                    }
+                    Some(var) if self.vars.list[var as usize].kind == Kind::Header => {
+                        let v = self.assign(var, arg);
+                        args.push(v);
+                    }
+                    _ => {
+                        let v = self.reg(arg);
+                        args.push(v);
+                    }
+                }
+            }
+            if !join {
+                for v in args {
+                    self.send(at, to, v);
+                }
+            }
+            // What goes around a loop.
+            if to <= at
+                && let Some(l) = p.loop_at(to)
+            {
+                for n in 0..self.vars.carried[l as usize].len() {
+                    let var = self.vars.carried[l as usize][n];
+                    let v = match self.version(var) {
+                        Some(v) => v,
+                        None => self.undefined(),
+                    };
+                    self.send(at, to, v);
+                }
+                if self.flow.partial[to as usize] && self.plan.masks_change[l as usize] {
+                    match self.exec {
+                        Some(v) => self.send(at, to, v),
+                        None => self.fail(SelectError::malformed("an execution value is missing")),
+                    }
+                }
+            }
+        }
+        let skip_test = self.soft_exit();
+        if self.exec.is_none() && exit.succs().iter().any(|&s| self.flow.partial[s as usize]) {
+            self.exec = Some(self.remake_in(Remade::Const(0), Some(regs::ANY)));
+        }
+        self.exit(exit, skip_test);
+        self.snaps[a] = Snap { exec: self.exec, vars: std::mem::take(&mut self.cur) };
+    }
+
+    /// Lanes that take a soft edge get the number of its target. Returns a test for the lanes that go on, when it is
+    /// cheaper than asking the execution value.
+    fn soft_exit(&mut self) -> Option<(Test, Uses)> {
+        let at = self.at;
+        let p = self.p;
+        let soft = self.flow.soft[at as usize];
+        if soft == [false; 2] {
+            return None;
+        }
+        let Term::Branch { cond, .. } = p.block(at).term else {
+            // Every lane that runs waits.
+            let to = target(p, at, 0);
+            let mut uses = Uses::new();
+            let number = self.number(to, &mut uses);
+            match self.exec {
+                Some(exec) => self.exec = Some(self.move_under(number, &uses, running(exec), exec)),
+                None => self.fail(SelectError::malformed("all lanes wait")),
+            }
+            return None;
+        };
+        let to = [target(p, at, 0), target(p, at, 1)];
+        match self.exec {
+            None => {
+                let test = self.test(cond, false, None);
+                let mut uses = test.1.clone();
+                let side = |me: &mut Self, k: usize, uses: &mut Uses| {
+                    if soft[k] { me.number(to[k], uses) } else { Src::Imm(0) }
+                };
+                let src = [side(self, 0, &mut uses), side(self, 1, &mut uses)];
+                let exec = self.fresh(regs::ANY);
+                let data = MInst::Select { test: test.0, src, unpack: [Unpack::None; 2] };
+                self.push(data, &[exec], &uses, None, regs::NONE);
+                self.exec = Some(exec);
+                if soft[0] {
+                    let (mut t, uses) = test;
+                    if let Some(c) = &mut t.cmp {
+                        c.invert = !c.invert;
+                    }
+                    Some((t, uses))
+                } else {
+                    Some(test)
+                }
+            }
+            Some(exec) => {
+                let first = if soft[1] { 1 } else { 0 };
+                let mut test = self.test(cond, first == 1, Some(exec));
+                let mut value = Uses::new();
+                let number = self.number(to[first], &mut value);
+                let mut exec =
+                    self.move_under(number, &value, std::mem::replace(&mut test, running(exec)), exec);
+                if soft == [true, true] {
+                    let mut value = Uses::new();
+                    let number = self.number(to[0], &mut value);
+                    exec = self.move_under(number, &value, running(exec), exec);
+                }
+                self.exec = Some(exec);
+                None
+            }
+        }
+    }
+
+    fn exit(&mut self, exit: Exit, skip_test: Option<(Test, Uses)>) {
+        let at = self.at;
+        let a = at as usize;
+        let id = self.plan.block[a];
+        let edges = self.plan.edge_block[a];
+        let (when, (test, uses)) = match exit {
+            Exit::End => {
+                self.terminator(MInst::End, &[]);
+                self.b.end_block(Block(id), Vec::new());
+                return;
+            }
+            Exit::Jump { .. } => {
+                self.terminator(MInst::Jump, &[]);
+                self.b.end_block(Block(id), Vec::new());
+                return;
+            }
+            Exit::Lane0 { when, .. } => {
+                let Term::Branch { cond, .. } = self.p.block(at).term else {
+                    self.fail(SelectError::malformed("a branch without condition"));
+                    return;
+                };
+                let test = self.test(cond, false, None);
+                (if when { When::Lane0 } else { When::NotLane0 }, test)
+            }
+            Exit::Skip { .. } => match (skip_test, self.exec) {
+                (Some(t), _) => (When::NoLane, t),
+                (None, Some(exec)) => (When::NoLane, running(exec)),
+                (None, None) => {
+                    self.fail(SelectError::malformed("an execution value is missing"));
+                    return;
+                }
+            },
+            Exit::Latch { .. } => match self.exec {
+                Some(exec) => (When::Any, running(exec)),
+                None => {
+                    self.fail(SelectError::malformed("an execution value is missing"));
+                    return;
+                }
+            },
+        };
+        // A block for the taken edge stands directly behind, so then the branch goes the other way.
+        let when = if edges[0].is_some() { opposite(when) } else { when };
+        self.terminator(MInst::Branch { test, when }, &uses);
+        self.b.end_block(Block(id), Vec::new());
+        for e in edges.into_iter().flatten() {
+            self.b.start_block(Block(e));
+            self.terminator(MInst::Jump, &[]);
+            self.b.end_block(Block(e), Vec::new());
+        }
+    }
+
+    /// Fills in the edges.
+    fn connect(&mut self) {
+        let out = std::mem::take(&mut self.out);
+        let depth = |at: u32| self.p.cfg.depth(at);
+        for (a, list) in out.into_iter().enumerate() {
+            let id = self.plan.block[a] as usize;
+            let blocks = &mut self.b.mir.program.blocks;
+            blocks[id].frequency = self.plan.frequency[a];
+            blocks[id].loop_depth = depth(a as u32);
+            let edges = self.plan.edge_block[a];
+            let two = list.len() == 2;
+            let mut succs: SmallVec<[Edge; 2]> = SmallVec::new();
+            for (k, o) in list.into_iter().enumerate() {
+                let to = Block(self.plan.block[o.to as usize]);
+                match edges[k].filter(|_| two) {
+                    Some(e) => {
+                        blocks[e as usize].frequency =
+                            self.plan.frequency[a].min(self.plan.frequency[o.to as usize]);
+                        blocks[e as usize].loop_depth = depth(a as u32).min(depth(o.to));
+                        blocks[e as usize].succs = vec![Edge { to, args: o.args }];
+                        succs.push(Edge { to: Block(e), args: Vec::new() });
+                    }
+                    None => succs.push(Edge { to, args: o.args }),
+                }
+            }
+            if two && edges[0].is_some() {
+                succs.swap(0, 1);
+            }
+            blocks[id].succs = succs.into_vec();
+        }
+    }
+
+    // ---- Tests ----
+
+    /// A condition as a test, under an execution value if one is given.
+    pub fn test(&mut self, cond: Value, invert: bool, mask: Option<VReg>) -> (Test, Uses) {
+        let mut uses = Uses::new();
+        uses.extend(mask);
+        let cmp = self.condition(cond, invert, &mut uses);
+        (Test { mask: mask.is_some(), cmp: Some(cmp) }, uses)
+    }
+}
+
+/// An operation without modifiers.
+pub(super) fn alu(op: Op, src: [Src; 2], test: Option<Test>) -> MInst {
+    MInst::Alu { op, pack: Pack::None, src, unpack: [Unpack::None; 2], test }
+}
+
+/// The lanes that run.
+pub(super) fn running(exec: VReg) -> (Test, Uses) {
+    (Test { mask: true, cmp: None }, smallvec![exec])
+}
+
+fn opposite(w: When) -> When {
+    match w {
+        When::Lane0 => When::NotLane0,
+        When::NotLane0 => When::Lane0,
+        When::Any => When::NoLane,
+        When::NoLane => When::Any,
+    }
+}

@@ -1,0 +1,98 @@
+//! From the lowered IR to machine instructions over virtual registers.
+//!
+//! * [`prepare`]: the shape that selection wants; names, liveness
+//! * [`flow`]: which values are the same in all lanes, which lanes wait where
+//! * [`plan`]: the graph that the machine walks
+//! * [`vars`]: values that are written while some lanes must keep what they have
+//! * [`emit`]: the walk over the blocks; [`ops`]: single instructions
+//!
+//! The machine has no execution mask: all 16 lanes walk one linear graph, and everything that has no effect is computed
+//! in all of them. Divergence is an execution value per lane (0: the lane runs, else the number of the block where it
+//! goes on), which is an ordinary virtual register, and moves under a test of it that are tied to the value that the
+//! other lanes keep. The result is in SSA form over the linear graph, so the allocator needs to know nothing of lanes.
+//!
+//! What is left out: two conditions in one chain of flags (each test is one comparison under at most one mask).
+
+mod emit;
+mod flow;
+mod ops;
+mod plan;
+mod prepare;
+#[cfg(test)]
+mod tests;
+mod values;
+mod vars;
+
+use crate::instr::Version;
+use crate::mops::MInst;
+use kempe_ir::{Loc, Module};
+use kempe_mir::Mir;
+
+/// Why a module has no machine code.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SelectError {
+    pub message: String,
+    /// Where in the source, if known.
+    pub loc: Loc,
+    /// The module breaks the contract of the lowered form: a defect of an earlier pass.
+    pub internal: bool,
+}
+
+impl SelectError {
+    fn unsupported(what: &str) -> SelectError {
+        SelectError { message: format!("{what} is not supported yet"), loc: Loc(0), internal: false }
+    }
+
+    fn malformed(what: &str) -> SelectError {
+        SelectError { message: what.to_owned(), loc: Loc(0), internal: true }
+    }
+
+    fn at(mut self, loc: Loc) -> SelectError {
+        self.loc = loc;
+        self
+    }
+}
+
+impl std::fmt::Display for SelectError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for SelectError {}
+
+/// What does not depend on the number of threads: made once for all attempts.
+pub struct Prepared {
+    prepared: prepare::Prepared,
+    flow: flow::Flow,
+    plan: plan::Plan,
+    vars: vars::Vars,
+}
+
+/// Analyses a lowered module.
+///
+/// # Errors
+/// When the module does not have the lowered form.
+pub fn prepare(m: &Module) -> Result<Prepared, SelectError> {
+    let prepared = prepare::Prepared::new(&m.func)?;
+    let flow = flow::Flow::new(m, &prepared);
+    let plan = plan::Plan::new(&prepared, &flow);
+    let vars = vars::Vars::new(&prepared, &flow, &plan);
+    Ok(Prepared { prepared, flow, plan, vars })
+}
+
+/// Selects machine instructions for a program with 2 or 4 threads.
+///
+/// # Errors
+/// When the module contains something that is not supported, or does not have the lowered form.
+pub fn select_prepared(x: &Prepared, version: Version, threads: u32) -> Result<Mir<MInst>, SelectError> {
+    emit::Emit::new(&x.prepared, &x.flow, &x.plan, &x.vars, version, threads).run()
+}
+
+/// [`prepare`] and [`select_prepared`].
+///
+/// # Errors
+/// As these.
+pub fn select(m: &Module, version: Version, threads: u32) -> Result<Mir<MInst>, SelectError> {
+    select_prepared(&prepare(m)?, version, threads)
+}

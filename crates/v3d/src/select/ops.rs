@@ -1,0 +1,687 @@
+//! Single instructions of the IR as machine instructions.
+
+use super::SelectError;
+use super::emit::{Emit, Uses, alu, running};
+use super::values::{self, Base, Remade};
+use crate::instr::{Op as MOp, Pack, Unpack, small_code};
+use crate::mops::{Cmp, CmpOp, MInst, MemClass, Src, Test, TmuType};
+use crate::regs;
+use kempe_ir::{AtomicOp, BarrierImm, Imm, Inst, InstData, MemImm, Op, Space, Type, Value};
+use kempe_ra::{SetId, VReg};
+use smallvec::SmallVec;
+
+/// Small immediate codes of 0 and of all ones.
+const ZERO: Src = Src::Imm(0);
+const ONES: Src = Src::Imm(31);
+
+/// Words that one side-band access may bring for several loads, by thread count: each takes a register until used.
+const SIDE_BAND_WORDS: [u32; 2] = [16, 8];
+/// Unwanted words read to reach the next wanted one: cheaper than a new address (three slots and a write).
+const SIDE_BAND_GAP: u32 = 2;
+/// Instructions over which loads are brought together.
+const SIDE_BAND_WINDOW: usize = 48;
+
+/// Most data words of one store that fit the share of a thread in the input FIFO, its address with them (rule 55).
+fn store_words(threads: u32) -> usize {
+    (16 / threads as usize) - 1
+}
+
+impl Emit<'_> {
+    fn data(&self, i: Inst) -> &InstData {
+        &self.p.func.insts[i]
+    }
+
+    /// Where the result of an operation may live: SFU results go to rows on 4.2 (rule 13).
+    fn result_home(&self, op: MOp) -> SetId {
+        if op.is_sfu() { regs::RF } else { regs::ANY }
+    }
+
+    /// Makes an instruction now, or leaves it for its uses.
+    pub fn inst(&mut self, i: Inst) {
+        let d = self.data(i);
+        if let Some(&r) = d.results.first() {
+            if self.p.root(r) != r || values::is_remade(self.p, r) || d.op == Op::Payload {
+                return;
+            }
+            if values::is_lazy(self.p, r) && !self.vars.is_far(r) && self.vars.of(r).is_none() {
+                return;
+            }
+            if self.has_reg(r) {
+                return;
+            }
+        }
+        match d.op {
+            Op::Load => self.load(i),
+            Op::Store => self.store(i),
+            Op::Atomic => self.atomic(i),
+            Op::Barrier | Op::Fence => self.barrier(i),
+            _ => match self.data(i).results.first() {
+                Some(&r) => self.make(r),
+                None => self.unsupported(i),
+            },
+        }
+    }
+
+    fn unsupported(&mut self, i: Inst) {
+        let d = self.data(i);
+        let e = SelectError::unsupported(&format!("the operation {}.{}", d.op.name(), d.ty)).at(d.loc);
+        self.fail(e);
+    }
+
+    /// Gives a pure operation of this block its register.
+    pub fn make(&mut self, root: Value) {
+        let Some(i) = self.p.func.def_inst(root) else { return };
+        let d = self.data(i);
+        let (op, ty) = (d.op, d.ty);
+        let args: SmallVec<[Value; 3]> = d.args.clone();
+        let arg = |n: usize| args.get(n).copied();
+        let (Some(a), b) = (arg(0), arg(1)) else {
+            self.unsupported(i);
+            return;
+        };
+        match (op, b) {
+            (Op::Select, Some(t)) => {
+                if let Some(f) = arg(2) {
+                    self.select(root, a, t, f);
+                }
+            }
+            (Op::And | Op::Or, Some(b)) if ty == Type::Bool => self.logic(root, op, a, b),
+            (Op::Ieq | Op::Ine | Op::Slt | Op::Sle | Op::Ult | Op::Ule, Some(_))
+            | (Op::Feq | Op::Fne | Op::Flt | Op::Fle, Some(_)) => {
+                let mut uses = Uses::new();
+                let cmp = self.compare(i, false, &mut uses);
+                let dst = self.fresh_for(regs::ANY, root);
+                let test = Test { mask: false, cmp: Some(cmp) };
+                let data = MInst::Select { test, src: [ONES, ZERO], unpack: [Unpack::None; 2] };
+                self.push(data, &[dst], &uses, None, regs::NONE);
+                self.set(root, dst);
+            }
+            (Op::Imul, Some(b)) => {
+                let mut uses = Uses::new();
+                let src = self.src2(a, b, &mut uses);
+                let dst = self.fresh_for(regs::ANY, root);
+                self.push(MInst::Mul32 { src }, &[dst], &uses, None, regs::NONE);
+                self.set(root, dst);
+            }
+            (Op::Fneg, _) => self.plain_bits(root, MOp::Xor, a, 0x8000_0000),
+            (Op::Fabs, _) => self.plain_bits(root, MOp::And, a, 0x7fff_ffff),
+            (Op::UnpackHalfLo | Op::UnpackHalfHi, _) => {
+                let mut uses = Uses::new();
+                let src = self.src(a, false, &mut uses);
+                let half = if op == Op::UnpackHalfLo { Unpack::L } else { Unpack::H };
+                self.float(root, MOp::Fmov, [src, Src::None], [half, Unpack::None], &uses);
+            }
+            (Op::Fadd | Op::Fsub | Op::Fmul | Op::Fmin | Op::Fmax, Some(b)) => {
+                self.float_binary(root, op, a, b);
+            }
+            (Op::PackHalf, Some(b)) => {
+                let mut uses = Uses::new();
+                let (src, unpack) = self.float_sources(a, b, false, &mut uses);
+                self.float(root, MOp::Vfpack, src, unpack, &uses);
+            }
+            _ => {
+                if let Some(m) = float_unary(op, ty) {
+                    let mut uses = Uses::new();
+                    let (src, unpack) =
+                        self.float_source(a, false, m != MOp::Itof && m != MOp::Utof, true, &mut uses);
+                    self.float(root, m, [src, Src::None], [unpack, Unpack::None], &uses);
+                } else if let Some(m) = integer(op, ty) {
+                    let mut uses = Uses::new();
+                    let src = match b {
+                        Some(b) if m.sources() == 2 => self.src2(a, b, &mut uses),
+                        _ => [self.src(a, true, &mut uses), Src::None],
+                    };
+                    let dst = self.fresh_for(self.result_home(m), root);
+                    self.push(alu(m, src, None), &[dst], &uses, None, regs::NONE);
+                    self.set(root, dst);
+                } else {
+                    self.unsupported(i);
+                    return;
+                }
+            }
+        }
+        self.defined(root);
+    }
+
+    fn float(&mut self, root: Value, op: MOp, src: [Src; 2], unpack: [Unpack; 2], uses: &[VReg]) {
+        let dst = self.fresh_for(self.result_home(op), root);
+        self.push(
+            MInst::Alu { op, pack: Pack::None, src, unpack, test: None },
+            &[dst],
+            uses,
+            None,
+            regs::NONE,
+        );
+        self.set(root, dst);
+    }
+
+    /// Sign operations on the bits: they must keep the payload of a NaN.
+    fn plain_bits(&mut self, root: Value, op: MOp, a: Value, bits: u32) {
+        let x = self.reg(a);
+        let c = self.remake(Remade::Const(bits));
+        let dst = self.fresh_for(regs::ANY, root);
+        self.push(alu(op, [Src::Use; 2], None), &[dst], &[x, c], None, regs::NONE);
+        self.set(root, dst);
+    }
+
+    /// The operation behind a value, if it was left for its uses and this block is where it is.
+    fn folded(&self, v: Value) -> Option<(Op, Value)> {
+        let root = self.p.root(v);
+        if self.p.def_pos(root) != self.at || !values::is_lazy(self.p, root) {
+            return None;
+        }
+        let d = self.p.inst_of(root)?;
+        Some((d.op, *d.args.first()?))
+    }
+
+    fn float_binary(&mut self, root: Value, op: Op, a: Value, b: Value) {
+        let neg = |c: &Self, v: Value| match c.folded(v) {
+            Some((Op::Fneg, inner)) => Some(inner),
+            _ => None,
+        };
+        let (m, a, b) = match (op, neg(self, a), neg(self, b)) {
+            (Op::Fadd, None, Some(b)) => (MOp::Fsub, a, b),
+            (Op::Fadd, Some(a), None) => (MOp::Fsub, b, a),
+            (Op::Fsub, _, Some(b)) => (MOp::Fadd, a, b),
+            (Op::Fmul, Some(a), Some(b)) => (MOp::Fmul, a, b),
+            (Op::Fadd, ..) => (MOp::Fadd, a, b),
+            (Op::Fsub, ..) => (MOp::Fsub, a, b),
+            (Op::Fmul, ..) => (MOp::Fmul, a, b),
+            (Op::Fmin, ..) => (MOp::Fmin, a, b),
+            _ => (MOp::Fmax, a, b),
+        };
+        let mut uses = Uses::new();
+        let (src, unpack) = self.float_sources(a, b, true, &mut uses);
+        self.float(root, m, src, unpack, &uses);
+    }
+
+    /// Two float sources with their modifiers; at most one is an immediate.
+    fn float_sources(&mut self, a: Value, b: Value, abs: bool, uses: &mut Uses) -> ([Src; 2], [Unpack; 2]) {
+        let small = |c: &Self, v: Value| c.p.constant(c.p.root(v)).and_then(small_code).is_some();
+        let second = small(self, b);
+        let first = !second && small(self, a);
+        let (sa, ua) = self.float_source(a, abs, true, first, uses);
+        let (sb, ub) = self.float_source(b, abs, true, second, uses);
+        ([sa, sb], [ua, ub])
+    }
+
+    /// A float source: an absolute value or an unpacked half is a modifier where it was made in this block.
+    fn float_source(&mut self, v: Value, abs: bool, half: bool, imm: bool, uses: &mut Uses) -> (Src, Unpack) {
+        let modifier = match self.folded(v) {
+            Some((Op::Fabs, inner)) if abs => Some((inner, Unpack::Abs)),
+            Some((Op::UnpackHalfLo, inner)) if half => Some((inner, Unpack::L)),
+            Some((Op::UnpackHalfHi, inner)) if half => Some((inner, Unpack::H)),
+            _ => None,
+        };
+        match modifier {
+            Some((inner, unpack)) => {
+                uses.push(self.reg(inner));
+                (Src::Use, unpack)
+            }
+            None => (self.src(v, imm, uses), Unpack::None),
+        }
+    }
+
+    // ---- Conditions ----
+
+    /// A condition as a comparison.
+    pub fn condition(&mut self, cond: Value, mut invert: bool, uses: &mut Uses) -> Cmp {
+        let mut root = self.p.root(cond);
+        while let Some((op, inner)) = self.folded(root) {
+            if op == Op::Not {
+                invert = !invert;
+                root = self.p.root(inner);
+            } else if let Some(i) = self.p.func.def_inst(root).filter(|_| op.is_compare()) {
+                return self.compare(i, invert, uses);
+            } else {
+                break;
+            }
+        }
+        uses.push(self.reg(root));
+        Cmp { op: CmpOp::NonZero, src: [Src::Use, Src::None], unpack: [Unpack::None; 2], invert }
+    }
+
+    fn compare(&mut self, i: Inst, invert: bool, uses: &mut Uses) -> Cmp {
+        let d = self.data(i);
+        let (op, float) = (d.op, d.ty.is_float());
+        let (Some(&a), Some(&b)) = (d.args.first(), d.args.get(1)) else {
+            self.unsupported(i);
+            return Cmp { op: CmpOp::NonZero, src: [ZERO, Src::None], unpack: [Unpack::None; 2], invert };
+        };
+        let (cmp, swap, not) = match op {
+            Op::Ieq => (CmpOp::Ieq, false, false),
+            Op::Ine => (CmpOp::Ieq, false, true),
+            Op::Slt => (CmpOp::Slt, false, false),
+            Op::Sle => (CmpOp::Slt, true, true),
+            Op::Ult => (CmpOp::Ult, false, false),
+            Op::Ule => (CmpOp::Ult, true, true),
+            Op::Feq => (CmpOp::Feq, false, false),
+            Op::Fne => (CmpOp::Feq, false, true),
+            Op::Flt => (CmpOp::Flt, false, false),
+            _ => (CmpOp::Fle, false, false),
+        };
+        let (a, b) = if swap { (b, a) } else { (a, b) };
+        let invert = invert != not;
+        if cmp == CmpOp::Ieq {
+            let zero = |v: Value| self.p.constant(self.p.root(v)) == Some(0);
+            let other = if zero(b) {
+                Some(a)
+            } else if zero(a) {
+                Some(b)
+            } else {
+                None
+            };
+            if let Some(x) = other {
+                uses.push(self.reg(x));
+                let src = [Src::Use, Src::None];
+                return Cmp { op: CmpOp::NonZero, src, unpack: [Unpack::None; 2], invert: !invert };
+            }
+        }
+        let (src, unpack) = if float {
+            let small = |c: &Self, v: Value| c.p.constant(c.p.root(v)).and_then(small_code).is_some();
+            let second = small(self, b);
+            let first = !second && small(self, a);
+            let (sa, ua) = self.float_source(a, true, false, first, uses);
+            let (sb, ub) = self.float_source(b, true, false, second, uses);
+            ([sa, sb], [ua, ub])
+        } else {
+            (self.src2(a, b, uses), [Unpack::None; 2])
+        };
+        Cmp { op: cmp, src, unpack, invert }
+    }
+
+    fn select(&mut self, root: Value, cond: Value, t: Value, f: Value) {
+        let (test, mut uses) = self.test(cond, false, None);
+        let src = [self.src(t, true, &mut uses), self.src(f, true, &mut uses)];
+        let dst = self.fresh_for(regs::ANY, root);
+        self.push(MInst::Select { test, src, unpack: [Unpack::None; 2] }, &[dst], &uses, None, regs::NONE);
+        self.set(root, dst);
+    }
+
+    /// `and`, `or` of booleans (0 and all ones): a comparison that is left for its use overwrites the other operand.
+    fn logic(&mut self, root: Value, op: Op, a: Value, b: Value) {
+        let free = |c: &Self, v: Value| {
+            let r = c.p.root(v);
+            !c.has_reg(r) && c.folded(r).is_some_and(|(op, _)| op.is_compare() || op == Op::Not)
+        };
+        let (kept, tested) = if free(self, b) {
+            (a, b)
+        } else if free(self, a) {
+            (b, a)
+        } else {
+            let mut uses = Uses::new();
+            let src = self.src2(a, b, &mut uses);
+            let dst = self.fresh_for(regs::ANY, root);
+            let m = if op == Op::And { MOp::And } else { MOp::Or };
+            self.push(alu(m, src, None), &[dst], &uses, None, regs::NONE);
+            self.set(root, dst);
+            return;
+        };
+        let old = self.reg(kept);
+        let test = self.test(tested, op == Op::And, None);
+        let dst = self.move_under(if op == Op::And { ZERO } else { ONES }, &[], test, old);
+        self.set(root, dst);
+    }
+
+    // ---- Memory ----
+
+    /// Only lanes that run take part in an access.
+    fn guard(&self) -> (Option<Test>, Uses) {
+        match self.exec {
+            Some(exec) => {
+                let (test, uses) = running(exec);
+                (Some(test), uses)
+            }
+            None => (None, Uses::new()),
+        }
+    }
+
+    fn memory(&mut self, i: Inst) -> Option<MemImm> {
+        let d = self.data(i);
+        let Imm::Mem(mem) = d.imm else {
+            self.unsupported(i);
+            return None;
+        };
+        if !matches!(d.ty, Type::I8 | Type::I16 | Type::I32 | Type::F32) || !(1..=4).contains(&mem.count) {
+            self.unsupported(i);
+            return None;
+        }
+        Some(mem)
+    }
+
+    fn load(&mut self, i: Inst) {
+        let Some(mem) = self.memory(i) else { return };
+        let d = self.data(i);
+        let address = self.p.root(d.args[0]);
+        if let Some((base, offset)) = values::side_band(self.p, d, mem)
+            && self.flow.is_uniform(self.p, address, self.at)
+            && (values::is_fixed_address(self.p, address) || self.plan.occupied[self.at as usize])
+        {
+            self.side_band(i, base, offset);
+            return;
+        }
+        let ty = match (d.ty, mem.count) {
+            (Type::I8, _) => TmuType::U8,
+            (Type::I16, _) => TmuType::U16,
+            (_, n) => vector(n as usize),
+        };
+        let results = d.results.clone();
+        let (test, mut uses) = self.guard();
+        uses.push(self.reg(address));
+        let defs: SmallVec<[VReg; 4]> = results.iter().map(|&r| self.fresh_for(regs::ANY, r)).collect();
+        let data = MInst::TmuLoad { ty, count: defs.len() as u8, class: class(mem), test };
+        self.push(data, &defs, &uses, None, regs::SWITCH);
+        self.results(&results, &defs);
+    }
+
+    fn results(&mut self, results: &[Value], regs: &[VReg]) {
+        for (&v, &r) in results.iter().zip(regs) {
+            self.set(v, r);
+        }
+        for &v in results {
+            self.defined(v);
+        }
+    }
+
+    /// Loads words from an address that is the same in all lanes, and with them what later loads of this block want
+    /// from close by.
+    fn side_band(&mut self, i: Inst, base: Base, offset: u32) {
+        let block = self.p.block(self.at);
+        let from = block.insts.iter().position(|&j| j == i).unwrap_or(0);
+        let mut group: Vec<(u32, Inst)> = Vec::new();
+        for &j in block.insts.iter().skip(from).take(SIDE_BAND_WINDOW) {
+            let d = self.data(j);
+            let (Op::Load, Imm::Mem(mem)) = (d.op, d.imm) else { continue };
+            if self.done[j] || !self.p.is_needed(j) || !(1..=4).contains(&mem.count) {
+                continue;
+            }
+            if let Some((b, o)) = values::side_band(self.p, d, mem)
+                && b == base
+                && (o.wrapping_sub(offset) as i32).unsigned_abs() < 64
+                && o.wrapping_sub(offset) % 4 == 0
+            {
+                group.push((o.wrapping_sub(offset), j));
+            }
+        }
+        // Signed distance from the first load.
+        group.sort_by_key(|g| (g.0 as i32, g.1.0));
+        let words = |c: &Self, j: Inst| c.data(j).results.len() as i32;
+        let limit = SIDE_BAND_WORDS[(self.threads >= 4) as usize] as i32;
+        let own = words(self, i);
+        let Some(mine) = group.iter().position(|g| g.1 == i) else {
+            self.unsupported(i);
+            return;
+        };
+        // Grow the run of words around the first load as long as gaps are small.
+        let (mut lo, mut hi) = (0i32, own);
+        let (mut first, mut last) = (mine, mine);
+        loop {
+            let next = group.get(last + 1).map(|g| (g.0 as i32 / 4, g.1));
+            if let Some((at, j)) = next
+                && at <= hi + SIDE_BAND_GAP as i32
+                && (at + words(self, j)).max(hi) - lo <= limit
+            {
+                hi = hi.max(at + words(self, j));
+                last += 1;
+                continue;
+            }
+            let before = first.checked_sub(1).map(|n| (group[n].0 as i32 / 4, group[n].1));
+            if let Some((at, j)) = before
+                && at + words(self, j) + SIDE_BAND_GAP as i32 >= lo
+                && hi - at.min(lo) <= limit
+            {
+                lo = lo.min(at);
+                first -= 1;
+                continue;
+            }
+            break;
+        }
+        let start = offset.wrapping_add((lo * 4) as u32);
+        let address = match base {
+            Base::Word(w) => self.remake(Remade::Word(w, start)),
+            Base::Value(v) if start == 0 => self.reg(v),
+            Base::Value(v) => {
+                // Where it is the address of a load of the group, that value is there already.
+                let same = group[first..=last].iter().find(|g| g.0 as i32 == lo * 4).map(|g| g.1);
+                match same {
+                    Some(j) => {
+                        let a = self.data(j).args[0];
+                        if self.p.def_pos(self.p.root(a)) != self.at || self.has_reg(self.p.root(a)) {
+                            self.reg(a)
+                        } else {
+                            self.add_constant(v, start)
+                        }
+                    }
+                    None => self.add_constant(v, start),
+                }
+            }
+        };
+        let count = (hi - lo) as usize;
+        let mut defs: SmallVec<[Option<VReg>; 16]> = SmallVec::from_elem(None, count);
+        let members: SmallVec<[(u32, Inst); 8]> = SmallVec::from_slice(&group[first..=last]);
+        let mut second: Vec<(Value, usize)> = Vec::new();
+        for &(o, j) in &members {
+            self.done[j] = true;
+            let at = (o as i32 / 4 - lo) as usize;
+            let results = self.data(j).results.clone();
+            for (n, &r) in results.iter().enumerate() {
+                if !self.p.is_live(r) {
+                    continue;
+                }
+                match defs[at + n] {
+                    None => {
+                        let v = self.fresh_for(regs::UNI, r);
+                        defs[at + n] = Some(v);
+                        self.set(r, v);
+                    }
+                    // The same word once more.
+                    Some(_) => second.push((r, at + n)),
+                }
+            }
+        }
+        let defs: SmallVec<[VReg; 16]> =
+            defs.into_iter().map(|d| d.unwrap_or_else(|| self.fresh(regs::UNI))).collect();
+        for (r, at) in second {
+            self.set(r, defs[at]);
+        }
+        self.push(MInst::Sideband { count: count as u8 }, &defs, &[address], None, regs::NONE);
+        for (_, j) in members {
+            for r in self.data(j).results.clone() {
+                self.defined(r);
+            }
+        }
+    }
+
+    fn add_constant(&mut self, v: Value, c: u32) -> VReg {
+        let x = self.reg(v);
+        let dst = self.fresh(regs::ANY);
+        match small_code(c) {
+            Some(code) => {
+                self.push(alu(MOp::Add, [Src::Use, Src::Imm(code)], None), &[dst], &[x], None, regs::NONE)
+            }
+            None => {
+                let c = self.remake(Remade::Const(c));
+                self.push(alu(MOp::Add, [Src::Use; 2], None), &[dst], &[x, c], None, regs::NONE);
+            }
+        }
+        dst
+    }
+
+    fn store(&mut self, i: Inst) {
+        let Some(mem) = self.memory(i) else { return };
+        let d = self.data(i);
+        let ty = d.ty;
+        let args = d.args.clone();
+        let Some((&address, data)) = args.split_first() else { return };
+        let limit = store_words(self.threads);
+        if data.len() <= limit {
+            let a = self.reg(address);
+            self.store_words(ty, mem, a, data);
+            return;
+        }
+        // Two halves: the second address is one addition.
+        let half = data.len().div_ceil(2);
+        let a = self.reg(address);
+        self.store_words(ty, mem, a, &data[..half]);
+        let second = match values::remade(self.p, self.p.root(address)) {
+            Some(Remade::Word(w, c)) => self.remake(Remade::Word(w, c.wrapping_add(half as u32 * 4))),
+            Some(Remade::Const(c)) => self.remake(Remade::Const(c.wrapping_add(half as u32 * 4))),
+            _ => self.add_constant(address, half as u32 * 4),
+        };
+        self.store_words(ty, mem, second, &data[half..]);
+    }
+
+    fn store_words(&mut self, ty: Type, mem: MemImm, address: VReg, data: &[Value]) {
+        let tmu = match ty {
+            Type::I8 => TmuType::U8,
+            Type::I16 => TmuType::U16,
+            _ => vector(data.len()),
+        };
+        let words: SmallVec<[VReg; 4]> = data.iter().map(|&v| self.reg(v)).collect();
+        let (test, mut uses) = self.guard();
+        uses.push(address);
+        uses.extend_from_slice(&words);
+        let inst = MInst::TmuStore { ty: tmu, count: words.len() as u8, class: class(mem), test };
+        self.push(inst, &[], &uses, None, regs::SWITCH);
+    }
+
+    fn atomic(&mut self, i: Inst) {
+        let d = self.data(i);
+        let Imm::Atomic(imm) = d.imm else {
+            self.unsupported(i);
+            return;
+        };
+        if d.ty != Type::I32 {
+            self.unsupported(i);
+            return;
+        }
+        let args = d.args.clone();
+        let results = d.results.clone();
+        let mem = MemImm { space: imm.space, count: 1, align: 4, volatile: true, read_only: false };
+        let constant = |n: usize| args.get(n).and_then(|&a| self.p.constant(self.p.root(a)));
+        // Operation codes of reference 12.2; 8 and 9 without data count up and down.
+        let (op, data) = match imm.op {
+            AtomicOp::Add if constant(1) == Some(1) => (8, 0),
+            AtomicOp::Add if constant(1) == Some(u32::MAX) => (9, 0),
+            AtomicOp::Sub if constant(1) == Some(1) => (9, 0),
+            AtomicOp::Sub if constant(1) == Some(u32::MAX) => (8, 0),
+            AtomicOp::Add => (0, 1),
+            AtomicOp::Sub => (1, 1),
+            AtomicOp::Exchange => (2, 1),
+            AtomicOp::CompareExchange => (3, 2),
+            AtomicOp::Umin => (4, 1),
+            AtomicOp::Umax => (5, 1),
+            AtomicOp::Smin => (6, 1),
+            AtomicOp::Smax => (7, 1),
+            AtomicOp::And => (8, 1),
+            AtomicOp::Or => (9, 1),
+            AtomicOp::Xor => (10, 1),
+            AtomicOp::Load => {
+                let (test, mut uses) = self.guard();
+                uses.push(self.reg(args[0]));
+                let dst = self.fresh(regs::ANY);
+                let data = MInst::TmuLoad { ty: TmuType::Word, count: 1, class: class(mem), test };
+                self.push(data, &[dst], &uses, None, regs::SWITCH);
+                self.results(&results, &[dst]);
+                return;
+            }
+            AtomicOp::Store => {
+                let address = self.reg(args[0]);
+                self.store_words(Type::I32, mem, address, &args[1..]);
+                return;
+            }
+            AtomicOp::Fadd => {
+                self.unsupported(i);
+                return;
+            }
+        };
+        if args.len() < 1 + data {
+            self.unsupported(i);
+            return;
+        }
+        let words: SmallVec<[VReg; 4]> = args[..=data].iter().map(|&v| self.reg(v)).collect();
+        let (test, mut uses) = self.guard();
+        uses.extend_from_slice(&words);
+        let dst = match results.first() {
+            Some(&r) => self.fresh_for(regs::ANY, r),
+            None => self.fresh(regs::ANY),
+        };
+        let inst = MInst::TmuAtomic { op, data: data as u8, class: class(mem), test };
+        self.push(inst, &[dst], &uses, None, regs::SWITCH);
+        self.results(&results, &[dst]);
+    }
+
+    fn barrier(&mut self, i: Inst) {
+        let d = self.data(i);
+        let execution = d.op == Op::Barrier;
+        let orders = !matches!(d.imm, Imm::Barrier(BarrierImm { shared: false, storage: false }));
+        if orders || execution {
+            self.push(MInst::TmuWait, &[], &[], None, regs::SWITCH);
+        }
+        if execution {
+            self.push(MInst::Barrier, &[], &[], None, regs::SWITCH);
+        }
+    }
+}
+
+fn vector(n: usize) -> TmuType {
+    match n {
+        2 => TmuType::Vec2,
+        3 => TmuType::Vec3,
+        4 => TmuType::Vec4,
+        _ => TmuType::Word,
+    }
+}
+
+fn class(mem: MemImm) -> MemClass {
+    if mem.read_only || mem.space.is_read_only() {
+        return MemClass::READ_ONLY;
+    }
+    match mem.space {
+        Space::Shared => MemClass::SHARED,
+        Space::Private => MemClass::PRIVATE,
+        _ => MemClass::STORAGE,
+    }
+}
+
+/// Operations with one operand whose source may be an unpacked half (`Itof` and `Utof` excepted).
+fn float_unary(op: Op, ty: Type) -> Option<MOp> {
+    Some(match (op, ty) {
+        (Op::Ffloor, Type::F32) => MOp::Ffloor,
+        (Op::Fceil, Type::F32) => MOp::Fceil,
+        (Op::Ftrunc, Type::F32) => MOp::Ftrunc,
+        (Op::Fround, Type::F32) => MOp::Fround,
+        (Op::Ftosi, Type::I32) => MOp::Ftoiz,
+        (Op::Ftoui, Type::I32) => MOp::Ftouz,
+        (Op::Sitof, Type::F32) => MOp::Itof,
+        (Op::Uitof, Type::F32) => MOp::Utof,
+        _ => return None,
+    })
+}
+
+fn integer(op: Op, ty: Type) -> Option<MOp> {
+    Some(match (op, ty) {
+        (Op::Iadd, Type::I32) => MOp::Add,
+        (Op::Isub, Type::I32) => MOp::Sub,
+        (Op::Ineg, Type::I32) => MOp::Neg,
+        (Op::Umul24, Type::I32) => MOp::Umul24,
+        (Op::Not, Type::I32 | Type::Bool) => MOp::Not,
+        (Op::And, Type::I32 | Type::Bool) => MOp::And,
+        (Op::Or, Type::I32 | Type::Bool) => MOp::Or,
+        (Op::Xor, Type::I32 | Type::Bool) => MOp::Xor,
+        (Op::Shl, Type::I32) => MOp::Shl,
+        (Op::Lshr, Type::I32) => MOp::Shr,
+        (Op::Ashr, Type::I32) => MOp::Asr,
+        (Op::Smin, Type::I32) => MOp::Min,
+        (Op::Smax, Type::I32) => MOp::Max,
+        (Op::Umin, Type::I32) => MOp::Umin,
+        (Op::Umax, Type::I32) => MOp::Umax,
+        (Op::Clz, Type::I32) => MOp::Clz,
+        (Op::RcpApprox, Type::F32) => MOp::Recip,
+        (Op::RsqrtApprox, Type::F32) => MOp::Rsqrt,
+        (Op::Exp2Approx, Type::F32) => MOp::Exp,
+        (Op::Log2Approx, Type::F32) => MOp::Log,
+        (Op::SinpiApprox, Type::F32) => MOp::Sin,
+        _ => return None,
+    })
+}

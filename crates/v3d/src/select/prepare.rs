@@ -1,0 +1,354 @@
+//! A function in the shape that selection wants: one block at the end of the program, one way into each loop and one
+//! way back, no two edges between the same blocks; which values are only other names; which values matter at all.
+//!
+//! Critical edges stay: whether an edge needs a block of its own is known only for the machine's own graph
+//! (`plan.rs`), because a divergent branch is no branch there.
+
+use super::SelectError;
+use kempe_ir::analysis::{Cfg, NONE};
+use kempe_ir::{Block, Effect, Function, Imm, Inst, InstData, Op, Table, Target, Term, Value, ValueDef};
+use smallvec::SmallVec;
+
+/// A function ready for selection. Blocks are numbered by position.
+pub(super) struct Prepared {
+    pub func: Function,
+    pub cfg: Cfg,
+    /// Position of the block where the program ends (always the last one).
+    pub end: u32,
+    /// Another name's real value: bit casts and parameters that are always the same value.
+    root: Table<Value, Value>,
+    /// Values (by root) that some effect or condition depends on.
+    live: Table<Value, bool>,
+    /// Position of the block of every root's definition.
+    def_pos: Table<Value, u32>,
+    /// By position: the loop that the block heads.
+    heads: Vec<u32>,
+}
+
+impl Prepared {
+    pub fn new(source: &Function) -> Result<Prepared, SelectError> {
+        let mut func = source.clone();
+        drop_unreachable(&mut func);
+        let Some(&entry) = func.layout.first() else {
+            return Err(SelectError::malformed("the function has no blocks"));
+        };
+        let end = one_end(&mut func, entry);
+        separate_edges(&mut func);
+        shape_loops(&mut func)?;
+        let cfg = Cfg::new(&func);
+        let end = cfg.pos[end];
+        if !cfg.preds.first().is_none_or(|p| p.is_empty()) {
+            return Err(SelectError::malformed("the entry has predecessors"));
+        }
+        if !cfg.reachable(end) {
+            return Err(SelectError::unsupported("a loop that never ends"));
+        }
+        let root = names(&func, &cfg);
+        let mut heads = vec![NONE; cfg.len()];
+        for (l, data) in cfg.loops.iter().enumerate() {
+            heads[data.header as usize] = l as u32;
+        }
+        let mut p = Prepared {
+            live: Table::new(func.values.len(), false),
+            def_pos: Table::new(func.values.len(), NONE),
+            func,
+            cfg,
+            end,
+            root,
+            heads,
+        };
+        p.positions();
+        p.mark_live();
+        Ok(p)
+    }
+
+    pub fn len(&self) -> u32 {
+        self.cfg.len() as u32
+    }
+
+    pub fn block(&self, p: u32) -> &kempe_ir::BlockData {
+        &self.func.blocks[self.func.layout[p as usize]]
+    }
+
+    #[inline]
+    pub fn root(&self, v: Value) -> Value {
+        self.root[v]
+    }
+
+    /// Position of the block that defines a root.
+    #[inline]
+    pub fn def_pos(&self, root: Value) -> u32 {
+        self.def_pos[root]
+    }
+
+    /// Whether anything depends on this root.
+    #[inline]
+    pub fn is_live(&self, root: Value) -> bool {
+        self.live[root]
+    }
+
+    /// The instruction behind a root.
+    pub fn inst_of(&self, root: Value) -> Option<&InstData> {
+        self.func.def_inst(root).map(|i| &self.func.insts[i])
+    }
+
+    /// The bits of a constant root.
+    pub fn constant(&self, root: Value) -> Option<u32> {
+        match self.inst_of(root)? {
+            InstData { op: Op::Const, imm: Imm::Int(bits), ty, .. } => Some(if *ty == kempe_ir::Type::Bool {
+                0u32.wrapping_sub(*bits as u32 & 1)
+            } else {
+                *bits as u32
+            }),
+            _ => None,
+        }
+    }
+
+    /// Parameters of a block that stand for themselves and matter, with their number.
+    pub fn params(&self, p: u32) -> impl Iterator<Item = (usize, Value)> + '_ {
+        self.block(p).params.iter().copied().enumerate().filter(|&(_, v)| self.root[v] == v && self.live[v])
+    }
+
+    /// Edge `k` of a block, if it exists.
+    pub fn edge(&self, p: u32, k: usize) -> Option<&Target> {
+        self.block(p).term.targets().nth(k)
+    }
+
+    /// An instruction that must be emitted: it has an effect, or its result matters.
+    pub fn is_needed(&self, i: Inst) -> bool {
+        let d = &self.func.insts[i];
+        match d.op.effect() {
+            Effect::Write | Effect::Lanes => true,
+            Effect::Read => matches!(d.imm, Imm::Mem(m) if m.volatile) || self.any_live(d),
+            Effect::Pure | Effect::Constant => self.any_live(d),
+        }
+    }
+
+    fn any_live(&self, d: &InstData) -> bool {
+        d.results.iter().any(|&r| self.root[r] == r && self.live[r])
+    }
+
+    /// The loop that a block heads.
+    pub fn loop_at(&self, p: u32) -> Option<u32> {
+        Some(self.heads[p as usize]).filter(|&l| l != NONE)
+    }
+
+    /// The loop contains the position.
+    pub fn in_loop(&self, l: u32, p: u32) -> bool {
+        let l = &self.cfg.loops[l as usize];
+        l.header <= p && p <= l.last
+    }
+
+    fn positions(&mut self) {
+        for p in 0..self.cfg.len() {
+            let b = &self.func.blocks[self.func.layout[p]];
+            for &v in &b.params {
+                self.def_pos[v] = p as u32;
+            }
+            for &i in &b.insts {
+                let d = &self.func.insts[i];
+                // The payload is there from the start, wherever it is asked for.
+                let at = if d.op == Op::Payload { 0 } else { p as u32 };
+                for &v in &d.results {
+                    self.def_pos[v] = at;
+                }
+            }
+        }
+    }
+
+    fn mark_live(&mut self) {
+        let mut work: Vec<Value> = Vec::new();
+        for p in 0..self.cfg.len() {
+            let b = &self.func.blocks[self.func.layout[p]];
+            for &i in &b.insts {
+                let d = &self.func.insts[i];
+                let volatile = matches!(d.imm, Imm::Mem(m) if m.volatile);
+                if matches!(d.op.effect(), Effect::Write | Effect::Lanes) || volatile {
+                    work.extend(d.args.iter().map(|&a| self.root[a]));
+                }
+            }
+            if let Term::Branch { cond, .. } = b.term {
+                work.push(self.root[cond]);
+            }
+        }
+        while let Some(v) = work.pop() {
+            if std::mem::replace(&mut self.live[v], true) {
+                continue;
+            }
+            match self.func.values[v].def {
+                ValueDef::Inst(i, _) => {
+                    work.extend(self.func.insts[i].args.iter().map(|&a| self.root[a]));
+                }
+                ValueDef::Param(b, n) => {
+                    let p = self.cfg.pos[b];
+                    for &q in &self.cfg.preds[p as usize] {
+                        for t in self.func.blocks[self.func.layout[q as usize]].term.targets() {
+                            if t.block == b {
+                                work.extend(t.args.get(n as usize).map(|&a| self.root[a]));
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn drop_unreachable(func: &mut Function) {
+    let cfg = Cfg::new(func);
+    if (0..cfg.len() as u32).any(|p| !cfg.reachable(p)) {
+        let keep: Vec<Block> =
+            (0..cfg.len()).filter(|&p| cfg.reachable(p as u32)).map(|p| func.layout[p]).collect();
+        func.layout = keep;
+    }
+}
+
+/// Makes one block at the end where the program ends; edges to blocks that do nothing but end go there directly.
+fn one_end(func: &mut Function, entry: Block) -> Block {
+    let end = func.add_block();
+    let jump = Term::Jump(Target { block: end, args: SmallVec::new() });
+    let mut trivial = Table::new(func.blocks.len(), false);
+    for n in 0..func.layout.len() - 1 {
+        let b = func.layout[n];
+        let data = &mut func.blocks[b];
+        if matches!(data.term, Term::Return | Term::Unreachable) {
+            data.term = jump.clone();
+            trivial[b] = data.insts.is_empty() && b != entry;
+        }
+    }
+    func.blocks[end].term = Term::Return;
+    for n in 0..func.layout.len() {
+        let b = func.layout[n];
+        for t in func.blocks[b].term.targets_mut() {
+            if trivial[t.block] {
+                *t = Target { block: end, args: SmallVec::new() };
+            }
+        }
+    }
+    func.layout.retain(|&b| !trivial[b]);
+    end
+}
+
+/// A branch whose two edges go to the same block gets a block on the second one.
+fn separate_edges(func: &mut Function) {
+    let mut at = 0;
+    while at < func.layout.len() {
+        let b = func.layout[at];
+        let second = match &func.blocks[b].term {
+            Term::Branch { then, els, .. } if then.block == els.block => Some(els.clone()),
+            _ => None,
+        };
+        if let Some(target) = second {
+            let new = func.add_block_detached();
+            func.blocks[new].term = Term::Jump(target);
+            if let Term::Branch { els, .. } = &mut func.blocks[b].term {
+                *els = Target { block: new, args: SmallVec::new() };
+            }
+            func.layout.insert(at + 1, new);
+            at += 1;
+        }
+        at += 1;
+    }
+}
+
+/// Every loop is entered by one jump and goes back by one jump.
+fn shape_loops(func: &mut Function) -> Result<(), SelectError> {
+    let cfg = Cfg::new(func);
+    let mut before: Vec<(u32, Block)> = Vec::new();
+    let mut after: Vec<(u32, Block)> = Vec::new();
+    // Inner loops first: of two loops that end at the same block the inner one closes first.
+    for l in cfg.loops.iter().rev() {
+        let header = func.layout[l.header as usize];
+        let preds = &cfg.preds[l.header as usize];
+        let mut outside: SmallVec<[u32; 4]> = preds.iter().copied().filter(|&p| p < l.header).collect();
+        let mut inside: SmallVec<[u32; 4]> = preds.iter().copied().filter(|&p| p >= l.header).collect();
+        outside.dedup();
+        inside.dedup();
+        for (list, places, at) in [(outside, &mut before, l.header), (inside, &mut after, l.last)] {
+            // The block in front of the header must be its neighbour: lanes never wait for a header.
+            if let [p] = list.as_slice()
+                && cfg.succs[*p as usize].len() == 1
+                && (*p >= l.header || p + 1 == l.header)
+            {
+                continue;
+            }
+            if list.is_empty() {
+                return Err(SelectError::malformed("a loop that is not entered"));
+            }
+            let new = func.add_block_detached();
+            let types: SmallVec<[kempe_ir::Type; 4]> =
+                func.blocks[header].params.iter().map(|&v| func.ty(v)).collect();
+            let args = types.iter().map(|&ty| func.add_param(new, ty)).collect();
+            func.blocks[new].term = Term::Jump(Target { block: header, args });
+            for p in list {
+                let from = func.layout[p as usize];
+                for t in func.blocks[from].term.targets_mut() {
+                    if t.block == header {
+                        t.block = new;
+                    }
+                }
+            }
+            places.push((at, new));
+        }
+    }
+    if before.is_empty() && after.is_empty() {
+        return Ok(());
+    }
+    let mut layout = Vec::with_capacity(func.layout.len() + before.len() + after.len());
+    // Stable: `after` keeps inner before outer at the same place.
+    before.sort_by_key(|e| e.0);
+    after.sort_by_key(|e| e.0);
+    let (mut b, mut a) = (before.into_iter().peekable(), after.into_iter().peekable());
+    for (p, &block) in func.layout.iter().enumerate() {
+        while let Some((_, new)) = b.next_if(|e| e.0 == p as u32) {
+            layout.push(new);
+        }
+        layout.push(block);
+        while let Some((_, new)) = a.next_if(|e| e.0 == p as u32) {
+            layout.push(new);
+        }
+    }
+    func.layout = layout;
+    Ok(())
+}
+
+/// Which values are only names of others: casts between types of the same register, and parameters that get the same
+/// value over every edge.
+fn names(func: &Function, cfg: &Cfg) -> Table<Value, Value> {
+    let mut root = Table::new(func.values.len(), Value(0));
+    for v in func.values.keys() {
+        root[v] = v;
+    }
+    for (p, &b) in func.layout.iter().enumerate() {
+        let block = &func.blocks[b];
+        for (n, &param) in block.params.iter().enumerate() {
+            let mut same = None;
+            let mut one = true;
+            for &q in &cfg.preds[p] {
+                for t in func.blocks[func.layout[q as usize]].term.targets().filter(|t| t.block == b) {
+                    let Some(&arg) = t.args.get(n) else { continue };
+                    // Around a loop only the parameter itself is known to be the same.
+                    if arg == param {
+                        continue;
+                    }
+                    let arg = if q >= p as u32 { arg } else { root[arg] };
+                    match same {
+                        None => same = Some((arg, q >= p as u32)),
+                        Some((s, _)) if s == arg => {}
+                        Some(_) => one = false,
+                    }
+                }
+            }
+            if let (true, Some((s, false))) = (one, same) {
+                root[param] = s;
+            }
+        }
+        for &i in &block.insts {
+            let d = &func.insts[i];
+            if let (Op::Bitcast, [a], [r]) = (d.op, d.args.as_slice(), d.results.as_slice()) {
+                root[*r] = root[*a];
+            }
+        }
+    }
+    root
+}
