@@ -67,6 +67,10 @@ passes! {
     "if_convert" = |m, o| crate::if_convert::run(m, o);
     "dse" = |m, _| crate::dse::run(m);
     "vectorise" = |m, o| crate::vectorise::run(m, o);
+    "split_arrays" = |m, _| crate::split_arrays::run(m);
+    "licm" = |m, _| crate::licm::run(m);
+    "sink" = |m, _| crate::sink::run(m);
+    "localise" = |m, _| crate::localise::run(m);
     "compact" = |m, _| crate::compact::run(m);
 }
 
@@ -133,6 +137,10 @@ pub fn optimise_with(m: &mut Module, options: &Options, observer: &mut dyn Obser
             r.pass("ssa");
             r.tidy();
         }
+        if r.pass("split_arrays") {
+            r.pass("ssa");
+            r.tidy();
+        }
         for _ in 0..IF_CONVERT_ROUNDS {
             if !r.pass("if_convert") {
                 break;
@@ -145,7 +153,12 @@ pub fn optimise_with(m: &mut Module, options: &Options, observer: &mut dyn Obser
         r.pass("algebra");
         r.pass("gvn");
     }
+    if options.level >= Level::O2 {
+        r.pass("licm");
+        r.pass("sink");
+    }
     r.pass("dce");
+    r.pass("localise");
     r.pass("compact");
 }
 
