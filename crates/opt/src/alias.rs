@@ -72,7 +72,7 @@ impl Addresses {
             strides: Vec::new(),
             known: vec![None; m.func.values.len()],
             var_class: Vec::new(),
-            read_only: m.resources.values().map(|r| r.read_only).collect(),
+            read_only: read_only(m),
         };
         let (mut private, mut shared) = (true, true);
         for &b in &m.func.layout {
@@ -237,6 +237,15 @@ impl Addresses {
         let (root, offset) = self.of(f, *d.args.first()?);
         Some((self.class(space, root, read_only), root, offset))
     }
+}
+
+/// Resources that the program writes under no name: several may share a binding (one buffer seen as several types).
+fn read_only(m: &Module) -> Vec<bool> {
+    let place = |r: &Resource| (r.set, r.binding);
+    m.resources
+        .values()
+        .map(|r| r.read_only && m.resources.values().all(|o| o.read_only || place(o) != place(r)))
+        .collect()
 }
 
 /// Two byte ranges of one root do not meet. Offsets are modulo 2^32.

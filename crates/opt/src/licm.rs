@@ -5,7 +5,7 @@
 //! Operand-free values stay (`localise` puts them where they are used), and so do loads, except those of uniform
 //! memory at constant offsets, which cannot fault when the loop is never entered.
 
-use crate::graph::{Graph, Dom, Loops};
+use crate::graph::{Dom, Graph, Loops};
 use crate::if_convert::speculation_cost;
 use crate::localise::is_local;
 use kempe_ir::*;

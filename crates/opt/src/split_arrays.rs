@@ -152,11 +152,7 @@ fn worthwhile(m: &Module, var: Var, list: &[Access]) -> bool {
         let d = &m.func.insts[a.inst];
         let Imm::Mem(mem) = d.imm else { return false };
         let count = mem.count as u32;
-        selections += if d.op == Op::Load {
-            count * (n - 1) + 2 * n.ilog2() + 2
-        } else {
-            (count + 1) * n
-        };
+        selections += if d.op == Op::Load { count * (n - 1) + 2 * n.ilog2() + 2 } else { (count + 1) * n };
     }
     selections <= ACCESS_COST * list.len() as u32
 }
