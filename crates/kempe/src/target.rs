@@ -7,7 +7,7 @@ use crate::raw::RawProgram;
 use crate::run::{RunError, RunOptions, RunReport};
 use crate::v3d;
 use kempe_ir::Stage;
-use kempe_ir::exec::{Inputs, Memory};
+use kempe_ir::exec::{Inputs, Memory, Sizes};
 use kempe_mir::Artifact;
 
 /// A GPU that code can be made for.
@@ -40,6 +40,12 @@ pub trait Target: Sync {
     /// # Errors
     /// When it cannot be run like this or breaks a rule.
     fn run(&self, artifact: &Artifact, inputs: &Inputs, options: &RunOptions) -> Result<RunReport, RunError>;
+
+    /// How the lanes and the memory of a run of this artifact are laid out.
+    ///
+    /// # Errors
+    /// When no dispatch can run it.
+    fn sizes(&self, artifact: &Artifact) -> Result<Sizes, RunError>;
 
     /// Runs machine code from elsewhere on a memory image. Gives the number of instructions executed.
     ///

@@ -77,14 +77,8 @@ impl Target for V3d {
     }
 
     fn run(&self, artifact: &Artifact, inputs: &Inputs, options: &RunOptions) -> Result<RunReport, RunError> {
-        let start = Start { version: self.0, threads: artifact.threads };
-        let packed = self.packed(artifact, start)?;
-        let scratch_bytes = artifact.scratch_bytes;
-        let sizes = Sizes {
-            wgs_per_supergroup: packed,
-            scratch_bytes_per_thread: scratch_bytes,
-            threads: if scratch_bytes == 0 { 0 } else { start.scratch_threads() },
-        };
+        let sizes = self.sizes(artifact)?;
+        let (packed, scratch_bytes) = (sizes.wgs_per_supergroup, sizes.scratch_bytes_per_thread);
         let mut environment = run::environment(artifact, inputs, sizes)?;
         let mut program = Program::new(
             self.0,
@@ -123,6 +117,16 @@ impl Target for V3d {
             stalls: outcome.stalls,
             switches: outcome.switches,
             warnings: outcome.warnings.iter().map(ToString::to_string).collect(),
+        })
+    }
+
+    fn sizes(&self, artifact: &Artifact) -> Result<Sizes, RunError> {
+        let start = Start { version: self.0, threads: artifact.threads };
+        let scratch_bytes = artifact.scratch_bytes;
+        Ok(Sizes {
+            wgs_per_supergroup: self.packed(artifact, start)?,
+            scratch_bytes_per_thread: scratch_bytes,
+            threads: if scratch_bytes == 0 { 0 } else { start.scratch_threads() },
         })
     }
 
