@@ -1,0 +1,252 @@
+//! The driver: an optimised module in, an artifact out.
+//!
+//! Lowering and the analyses of selection happen once. Then the thread counts are tried, 4 before 2: 4 threads without
+//! memory edits win at once (more threads hide more latency); otherwise both are finished and the one that costs less
+//! is kept, judged by the estimate of `stats.rs`. Each attempt is one pass: select, order, allocate (with checker A),
+//! finish, validate. Nothing that breaks a hardware rule leaves here.
+
+use crate::finish::{self, Frame};
+use crate::instr::Version;
+use crate::lower::{self, Lowered};
+use crate::mops::MInst;
+use crate::validate::{self, Class, ProgramFacts};
+use crate::{regs, select, stats};
+use kempe_ir::{Loc, Module};
+use kempe_mir::{Artifact, Mir};
+use kempe_ra::{Allocation, Failure};
+
+/// Most live registers that the order before allocation aims at, by thread count: some stay free for what it does not
+/// see (values that pass through a block).
+const ORDER_LIMIT: [u32; 2] = [48, 24];
+
+/// Forcing modes and choices.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Options {
+    /// Only this thread count (2 or 4).
+    pub threads: Option<u32>,
+    /// Spill everything that may be spilled.
+    pub force_spill: bool,
+    /// Register limit for the allocator.
+    pub max_registers: Option<u32>,
+    /// Leave the order of instructions as selection made it.
+    pub no_order: bool,
+}
+
+/// Hears what happens: for pass times and for showing the forms on the way.
+pub trait Observer {
+    /// A step of this name has just ended.
+    fn step(&mut self, _name: &'static str) {}
+    fn lowered(&mut self, _m: &Module) {}
+    /// Machine instructions of an attempt, as the allocator gets them.
+    fn selected(&mut self, _threads: u32, _mir: &Mir<MInst>) {}
+    fn allocated(&mut self, _threads: u32, _mir: &Mir<MInst>, _allocation: &Allocation) {}
+}
+
+impl Observer for () {}
+
+/// Why there is no artifact.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CompileError {
+    pub message: String,
+    /// Where in the source, if known.
+    pub loc: Loc,
+    /// A defect of the compiler, not of the program.
+    pub internal: bool,
+}
+
+impl std::fmt::Display for CompileError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for CompileError {}
+
+impl CompileError {
+    fn bug(message: String) -> CompileError {
+        CompileError { message, loc: Loc(0), internal: true }
+    }
+}
+
+impl From<lower::LowerError> for CompileError {
+    fn from(e: lower::LowerError) -> CompileError {
+        CompileError { message: e.to_string(), loc: e.loc, internal: false }
+    }
+}
+
+impl From<select::SelectError> for CompileError {
+    fn from(e: select::SelectError) -> CompileError {
+        CompileError { message: e.message, loc: e.loc, internal: e.internal }
+    }
+}
+
+/// One attempt that worked.
+struct Attempt {
+    threads: u32,
+    finished: finish::Finished,
+    stats: kempe_mir::Stats,
+    scratch_bytes: u32,
+    uses_barrier: bool,
+    memory_edits: bool,
+}
+
+/// Compiles a module (in source form, optimised) for one version.
+///
+/// # Errors
+/// What is not supported, what does not fit, and defects found by the checks on the way.
+pub fn compile(
+    mut m: Module,
+    version: Version,
+    options: &Options,
+    observer: &mut dyn Observer,
+) -> Result<Artifact, CompileError> {
+    let lowered = lower::lower(&mut m, version)?;
+    observer.step("lower");
+    observer.lowered(&m);
+    let prepared = select::prepare(&m)?;
+    observer.step("flow");
+    let all = [4, 2];
+    let wanted: Vec<u32> =
+        all.into_iter().filter(|&t| options.threads.is_none_or(|want| want == t)).collect();
+    if wanted.is_empty() {
+        return Err(CompileError {
+            message: "a program has 2 or 4 threads".to_owned(),
+            loc: Loc(0),
+            internal: false,
+        });
+    }
+    let mut best: Option<Attempt> = None;
+    let mut failure: Option<CompileError> = None;
+    let mut attempts = 0;
+    for threads in wanted {
+        attempts += 1;
+        match attempt(&m, version, threads, &lowered, &prepared, options, observer) {
+            Ok(a) => {
+                let done = !a.memory_edits;
+                if best.as_ref().is_none_or(|b| a.stats.cycles < b.stats.cycles) {
+                    best = Some(a);
+                }
+                if done {
+                    break;
+                }
+            }
+            // Too many values at once may still fit with more registers; anything else is final.
+            Err(e) => {
+                let stop = e.internal;
+                failure = Some(e);
+                if stop {
+                    break;
+                }
+            }
+        }
+    }
+    let Some(best) = best.filter(|_| failure.as_ref().is_none_or(|e| !e.internal)) else {
+        return Err(failure.unwrap_or_else(|| CompileError::bug("no configuration was tried".to_owned())));
+    };
+    let items = m.workgroup_items();
+    Ok(Artifact {
+        target: version.name().to_owned(),
+        entry: m.name.clone(),
+        stage: m.stage,
+        code: best.finished.words,
+        uniforms: best.finished.uniforms,
+        threads: best.threads,
+        single_section: best.finished.single_section,
+        workgroup_size: m.workgroup_size,
+        shared_bytes: lowered.shared_bytes,
+        scratch_bytes: best.scratch_bytes,
+        constant_data: m.constant_data,
+        uses_barrier: best.uses_barrier,
+        may_share_batches: items % 16 != 0,
+        resources: m.resources.values().cloned().collect(),
+        stats: best.stats,
+        attempts,
+    })
+}
+
+fn attempt(
+    m: &Module,
+    version: Version,
+    threads: u32,
+    lowered: &Lowered,
+    prepared: &select::Prepared,
+    options: &Options,
+    observer: &mut dyn Observer,
+) -> Result<Attempt, CompileError> {
+    let mut mir = select::select_prepared(prepared, version, threads)?;
+    observer.step("select");
+    if !options.no_order {
+        kempe_mir::order::order(&mut mir, ORDER_LIMIT[(threads >= 4) as usize]);
+        observer.step("order");
+    }
+    observer.selected(threads, &mir);
+    let file = regs::register_file(version, threads);
+    let choices =
+        kempe_ra::Options { max_registers: options.max_registers, force_spill: options.force_spill };
+    let allocation = kempe_ra::allocate(&file, &mir.program, &regs::costs(), &choices)
+        .map_err(|f| out_of_registers(m, &mir, f))?;
+    observer.step("allocate");
+    observer.allocated(threads, &mir, &allocation);
+    let frame = Frame {
+        version,
+        threads,
+        private_bytes: lowered.private_bytes,
+        spill_base: regs::unit_loc(threads, regs::spill_base(threads)),
+        spill_scratch: regs::unit_loc(threads, regs::spill_scratch(version, threads)),
+    };
+    let finished = finish::finish(&frame, &mir, &allocation, &|u| regs::unit_loc(threads, u))
+        .map_err(|e| CompileError::bug(e.message))?;
+    observer.step("finish");
+    let facts = ProgramFacts { single_segment: finished.single_section, ..ProgramFacts::compute(threads) };
+    if let Some(v) =
+        validate::validate(version, &finished.words, &facts).into_iter().find(|v| v.class == Class::Hw)
+    {
+        return Err(CompileError::bug(format!("the code breaks a hardware rule: {v}")));
+    }
+    observer.step("validate");
+    let stats = stats::recount(version, threads, &finished, &mir, allocation.memory_edits)
+        .ok_or_else(|| CompileError::bug("the code does not decode".to_owned()))?;
+    observer.step("stats");
+    // Reference 12.6 and cost-and-spill 4: 16 lanes of private memory, then 64 bytes for each slot.
+    let scratch_bytes = lowered
+        .private_bytes
+        .checked_mul(16)
+        .and_then(|b| b.checked_add(allocation.slots.checked_mul(64)?))
+        .ok_or_else(|| CompileError {
+            message: "private memory is too large".to_owned(),
+            loc: Loc(0),
+            internal: false,
+        })?;
+    let uses_barrier = mir.data.iter().any(|i| matches!(i, MInst::Barrier));
+    Ok(Attempt {
+        threads,
+        finished,
+        stats,
+        scratch_bytes,
+        uses_barrier,
+        memory_edits: allocation.memory_edits,
+    })
+}
+
+/// The message for a failed allocation: names and lines of what is needed at once.
+fn out_of_registers(m: &Module, mir: &Mir<MInst>, failure: Failure) -> CompileError {
+    let Failure::OutOfRegisters { at, live, .. } = &failure else {
+        return CompileError::bug(failure.to_string());
+    };
+    let loc = mir.locs.get(at.0 as usize).copied().unwrap_or_default();
+    let mut names: Vec<&str> = live
+        .iter()
+        .filter_map(|v| mir.names.get(v.0 as usize))
+        .map(String::as_str)
+        .filter(|n| !n.is_empty())
+        .collect();
+    names.dedup();
+    names.truncate(12);
+    let line = m.line(loc).map_or(String::new(), |l| format!(" at line {}", l.line));
+    let named = if names.is_empty() { String::new() } else { format!(" (among them {})", names.join(", ")) };
+    CompileError {
+        message: format!("out of registers{line}: {} values are needed at once{named}", live.len()),
+        loc,
+        internal: false,
+    }
+}
