@@ -8,12 +8,15 @@
 //! [`payload_word`] is the inverse: what the machine (or whoever plays it) puts into the registers.
 
 use super::emit::{Emit, Known, Once, low_mask};
-use super::{Lower, Result};
+use super::{Lower, MAX_WORKGROUP_ITEMS, Result};
 use kempe_ir::exec::{LaneContext, StartState};
 use kempe_ir::{Builtin, Imm, InstData, UniformWord, Value};
 
 /// Lanes of a batch, which is also the subgroup.
 const LANES: u32 = 16;
+
+/// Bits behind the point of the reciprocals in [`small_quotient`].
+const QUOTIENT_BITS: u32 = 20;
 
 /// Number of bits of the local index in the lane data.
 fn index_bits(items: u32) -> u32 {
@@ -29,7 +32,7 @@ pub fn payload_word(
     local_index: u32,
     wg_in_memory: u32,
 ) -> u32 {
-    let items = workgroup_size.iter().fold(1u32, |p, &s| p.saturating_mul(s)).clamp(1, 256);
+    let items = workgroup_size.iter().fold(1u32, |p, &s| p.saturating_mul(s)).clamp(1, MAX_WORKGROUP_ITEMS);
     match n {
         0 => (group[0] & 0xffff) | group[1] << 16,
         1 => {
@@ -98,15 +101,15 @@ fn local_index(e: &mut Emit, items: u32) -> Value {
     })
 }
 
-/// Quotient by a constant of a value below 256.
+/// Quotient by a constant of a value below 1024.
 fn small_quotient(e: &mut Emit, v: Value, by: u32) -> Value {
     if by.is_power_of_two() {
         return e.lshr_c(v, by.trailing_zeros());
     }
-    // v * ceil(2^16 / d) >> 16 is exact: the excess of the factor is below d / 2^16, times v below 256 / 2^16 * d,
-    // which is less than the distance of v / d to the next integer as long as v * d < 2^16.
-    let product = e.mul_c(v, 65536u32.div_ceil(by));
-    e.lshr_c(product, 16)
+    // v * ceil(2^20 / d) >> 20 is exact for v and d up to 2^10: the factor is too large by less than 1, so the quotient
+    // by less than v / 2^20 <= 1 / d, and v / d is at least that far below the next integer.
+    let product = e.mul_c(v, (1u32 << QUOTIENT_BITS).div_ceil(by));
+    e.lshr_c(product, QUOTIENT_BITS)
 }
 
 /// Component of the local id: the index runs x fastest, then y, then z.
@@ -194,11 +197,11 @@ mod tests {
 
     #[test]
     fn small_quotients_are_exact() {
-        for by in 1..=256u32 {
-            let factor = 65536u32.div_ceil(by);
-            for v in 0..256u32 {
-                let q = if by.is_power_of_two() { v >> by.trailing_zeros() } else { (v * factor) >> 16 };
-                assert_eq!(q, v / by, "{v} / {by}");
+        for by in (1..=1024u32).filter(|by| !by.is_power_of_two()) {
+            let factor = (1u32 << QUOTIENT_BITS).div_ceil(by);
+            assert!(factor < 1 << 24);
+            for v in 0..1024u32 {
+                assert_eq!((v * factor) >> QUOTIENT_BITS, v / by, "{v} / {by}");
             }
         }
     }

@@ -40,7 +40,8 @@ pub use builtins::{StartWords, payload_word};
 pub use check::check;
 use emit::Emit;
 use kempe_ir::{
-    Block, Entity, Function, Imm, Inst, InstData, Loc, Module, Op, Stage, Table, Target, Term, Type, Value,
+    Block, Entity, Function, Imm, Inst, InstData, Loc, Module, Op, Space, Stage, Table, Target, Term, Type,
+    UniformWord, Value,
 };
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -69,17 +70,24 @@ impl fmt::Display for LowerError {
 impl std::error::Error for LowerError {}
 
 /// What the rest of the road must know of a lowered module.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Lowered {
     /// Private memory of one invocation in bytes, a multiple of 4. Spill slots come behind it. A hardware thread
     /// needs 16 times as much scratch.
     pub private_bytes: u32,
     /// Shared memory of one work-group in bytes, a multiple of 16.
     pub shared_bytes: u32,
+    /// What is right as code but will not work as it stands.
+    pub warnings: Vec<String>,
 }
 
-/// Most invocations of a work-group (reference section 13.6: an 8-bit field where 256 is 0).
-pub const MAX_WORKGROUP_ITEMS: u32 = 256;
+/// Most invocations of a work-group that the chip starts (reference section 13.6: an 8-bit field where 256 is 0).
+pub const MAX_DISPATCHED_ITEMS: u32 = 256;
+
+/// Most invocations of a work-group that are compiled. The payload has room for them and the code is right, but
+/// beyond [`MAX_DISPATCHED_ITEMS`] nobody can start it, so there is a warning. Many programs set the size by a
+/// specialisation constant: they can be looked at as they are.
+pub const MAX_WORKGROUP_ITEMS: u32 = 1024;
 
 /// Brings a module into the lowered form. On error the module is left without a body.
 pub fn lower(m: &mut Module, version: Version) -> Result<Lowered, LowerError> {
@@ -91,16 +99,22 @@ pub fn lower(m: &mut Module, version: Version) -> Result<Lowered, LowerError> {
     let Some(items) = items.filter(|n| (1..=MAX_WORKGROUP_ITEMS).contains(n)) else {
         let [x, y, z] = m.workgroup_size;
         return fail(format!(
-            "a work-group of {x} x {y} x {z} invocations: the hardware runs 1 to {MAX_WORKGROUP_ITEMS}"
+            "a work-group of {x} x {y} x {z} invocations: 1 to {MAX_WORKGROUP_ITEMS} are supported"
         ));
     };
+    let mut warnings = Vec::new();
+    if items > MAX_DISPATCHED_ITEMS {
+        warnings.push(format!(
+            "a work-group of {items} invocations cannot be started: the hardware runs at most {MAX_DISPATCHED_ITEMS}"
+        ));
+    }
     if m.func.layout.is_empty() {
         return fail("the module has no body".to_owned());
     }
     let src = std::mem::take(&mut m.func);
     let mut l = Lower::new(m, &src, version, items);
     l.run()?;
-    let (func, lowered) = l.finish();
+    let (func, private_bytes, shared_bytes) = l.finish();
     m.func = func;
     // Each part of an expansion is made where it is needed, so much is made twice and some for nothing.
     kempe_opt::fold::run(m);
@@ -111,7 +125,7 @@ pub fn lower(m: &mut Module, version: Version) -> Result<Lowered, LowerError> {
     kempe_opt::compact::run(m);
     m.vars = vars;
     debug_assert_eq!(check(m), Ok(()));
-    Ok(lowered)
+    Ok(Lowered { private_bytes, shared_bytes, warnings })
 }
 
 /// What a source value has become.
@@ -190,11 +204,11 @@ impl<'a> Lower<'a> {
         }
     }
 
-    fn finish(self) -> (Function, Lowered) {
+    fn finish(self) -> (Function, u32, u32) {
         let shared_bytes = self.shared.as_ref().map_or(0, |s| s.bytes);
         let mut func = self.e.func;
         func.layout = self.layout;
-        (func, Lowered { private_bytes: self.private_bytes, shared_bytes })
+        (func, self.private_bytes, shared_bytes)
     }
 
     /// An error at the current instruction.
@@ -401,7 +415,8 @@ impl<'a> Lower<'a> {
             Op::Load => self.load(inst),
             Op::Store => self.store(inst),
             Op::Atomic => self.atomic(inst),
-            Op::Barrier | Op::Fence | Op::Uniform | Op::Payload => self.copy(inst),
+            Op::Uniform => self.uniform(inst),
+            Op::Barrier | Op::Fence | Op::Payload => self.copy(inst),
             Op::Builtin => self.builtin(inst),
             Op::Elect
             | Op::VoteAny
@@ -463,6 +478,29 @@ impl<'a> Lower<'a> {
             let v = self.e.func.insts[new].results[n];
             self.set_one(r, v);
         }
+        Ok(())
+    }
+
+    /// A word of the driver that the source form names already, as a word or as a pointer.
+    fn uniform(&mut self, inst: &InstData) -> Result<()> {
+        let (r, Imm::Uniform(word)) = (self.result(inst)?, inst.imm) else {
+            return self.error("`uniform` without its immediate");
+        };
+        let v = self.e.uniform(word);
+        let rep = match (inst.ty, word) {
+            (Type::I32, _) => Rep::One(v),
+            (Type::F32, _) => Rep::One(self.e.bitcast(Type::F32, v)),
+            // Push constants and private memory are addressed without their base (see `address`).
+            (Type::Ptr(Space::Push), UniformWord::PushAddr) => {
+                Rep::Addr(Addr { space: Space::Push, sum: None, offset: 0 })
+            }
+            (Type::Ptr(space @ Space::Constant), UniformWord::ConstantAddr)
+            | (Type::Ptr(space @ (Space::Storage | Space::Uniform)), UniformWord::BufferAddr { .. }) => {
+                Rep::Addr(Addr::dynamic(space, v))
+            }
+            (ty, _) => return self.error(format!("this word of the driver cannot be of type {ty}")),
+        };
+        self.set(r, rep);
         Ok(())
     }
 

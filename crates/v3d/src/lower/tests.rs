@@ -1051,8 +1051,12 @@ fn refuses_what_it_cannot_do() {
     });
     assert!(lanes.contains("subgroup"), "{lanes}");
     let mut big = module();
-    big.workgroup_size = [32, 32, 1];
-    assert!(lower(&mut big, Version::V42).unwrap_err().message.contains("32 x 32 x 1"));
+    big.workgroup_size = [32, 32, 2];
+    assert!(lower(&mut big, Version::V42).unwrap_err().message.contains("32 x 32 x 2"));
+    let mut warned = module();
+    warned.func.blocks[Block(0)].term = Term::Return;
+    warned.workgroup_size = [512, 1, 1];
+    assert!(lower(&mut warned, Version::V42).unwrap().warnings[0].contains("at most 256"));
     let mut graphics = module();
     graphics.stage = Stage::Fragment;
     assert!(lower(&mut graphics, Version::V42).is_err());
