@@ -111,6 +111,10 @@ pub enum Stop {
         block: Block,
         value: crate::module::Value,
     },
+    /// In a broadcast run: some lanes wait or have ended where control is said to be uniform.
+    LanesMissing {
+        block: Block,
+    },
     /// The program needs something that the interpreter does not do.
     Unsupported(String),
 }
@@ -145,6 +149,9 @@ impl fmt::Display for Stop {
             Stop::StepLimit(n) => write!(f, "not finished after {n} instructions"),
             Stop::NotUniform { block, value } => {
                 write!(f, "{block}: {value} is said to be uniform, but lanes disagree")
+            }
+            Stop::LanesMissing { block } => {
+                write!(f, "{block}: control is said to be uniform, but not all lanes are there")
             }
             Stop::Unsupported(what) => write!(f, "{what}"),
         }

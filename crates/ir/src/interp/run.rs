@@ -33,6 +33,8 @@ struct Batch {
     /// Waiting lanes.
     waiting: Mask,
     active: Mask,
+    /// Lanes that were started.
+    live: Mask,
     /// Block and next instruction.
     pos: u32,
     pc: u32,
@@ -166,6 +168,7 @@ impl Runner<'_> {
             at: [ENDED; LANES],
             waiting: 0,
             active: 0,
+            live: 0,
             pos: 0,
             pc: 0,
             status: Status::Ready,
@@ -208,7 +211,7 @@ impl Runner<'_> {
         b.thread = self.options.start.thread_id(number);
         b.private = Private::new(program.private.bytes, LANES);
         b.at = [ENDED; LANES];
-        (b.waiting, b.active, b.pos) = (0, live, 0);
+        (b.waiting, b.active, b.live, b.pos) = (0, live, live, 0);
         b.pc = program.blocks.first().map_or(0, |x| x.insts.0);
         b.status = if live == 0 { Status::Ended } else { Status::Ready };
         for &(slot, preset) in &program.presets {
@@ -271,6 +274,14 @@ impl Runner<'_> {
             if self.steps > self.options.step_limit {
                 return Err(Stop::StepLimit(self.options.step_limit));
             }
+            if let Some(d) = self.options.broadcast
+                && b.active != b.live
+            {
+                let block = self.program.module.func.layout[b.pos as usize];
+                if !d.is_non_uniform(block) {
+                    return Err(Stop::LanesMissing { block });
+                }
+            }
             for n in b.pc..block.insts.1 {
                 if matches!(self.program.insts[n as usize].code, Code::Barrier) {
                     if b.waiting != 0 {
@@ -317,11 +328,19 @@ impl Runner<'_> {
                     let block = self.program.module.func.layout[b.pos as usize];
                     self.undefined.insert(UndefinedUse::Branch(block));
                 }
-                if yes != 0 {
-                    self.take(b, then.moves, then.parallel, yes)?;
-                }
-                if no != 0 {
-                    self.take(b, els.moves, els.parallel, no)?;
+                if !self.uniform.is_empty() {
+                    // Both edges read before either writes for all lanes.
+                    let sides = [(then, yes), (els, no)].map(|(e, mask)| (self.sources(b, e.moves), e, mask));
+                    for (read, e, mask) in sides.iter().filter(|s| s.2 != 0) {
+                        self.put(b, e.moves, read, *mask)?;
+                    }
+                } else {
+                    if yes != 0 {
+                        self.take(b, then.moves, then.parallel, yes)?;
+                    }
+                    if no != 0 {
+                        self.take(b, els.moves, els.parallel, no)?;
+                    }
                 }
                 if b.waiting == 0 && (yes == 0 || no == 0) {
                     self.enter(b, if no == 0 { then.to } else { els.to });
@@ -368,23 +387,29 @@ impl Runner<'_> {
 
     /// Parameters of the target of an edge.
     fn take(&self, b: &mut Batch, moves: (u32, u32), parallel: bool, mask: Mask) -> Result<(), Stop> {
-        let list = &self.program.moves[moves.0 as usize..moves.1 as usize];
-        if parallel {
-            let read: Vec<(Row, Mask)> =
-                list.iter().map(|&(src, _)| (*b.regs.row(src), b.regs.poison(src))).collect();
-            for (&(_, dst), (row, poison)) in list.iter().zip(&read) {
-                b.regs.write(dst, mask, row, *poison);
-            }
-        } else {
-            for &(src, dst) in list {
-                let (row, poison) = (*b.regs.row(src), b.regs.poison(src));
-                b.regs.write(dst, mask, &row, poison);
-            }
+        if parallel || !self.uniform.is_empty() {
+            let read = self.sources(b, moves);
+            return self.put(b, moves, &read, mask);
         }
-        if !self.uniform.is_empty() {
-            for &(_, dst) in list {
-                self.broadcast(b, dst, mask)?;
-            }
+        for &(src, dst) in self.moves(moves) {
+            let (row, poison) = (*b.regs.row(src), b.regs.poison(src));
+            b.regs.write(dst, mask, &row, poison);
+        }
+        Ok(())
+    }
+
+    fn moves(&self, range: (u32, u32)) -> &[(u32, u32)] {
+        &self.program.moves[range.0 as usize..range.1 as usize]
+    }
+
+    fn sources(&self, b: &Batch, moves: (u32, u32)) -> Vec<(Row, Mask)> {
+        self.moves(moves).iter().map(|&(src, _)| (*b.regs.row(src), b.regs.poison(src))).collect()
+    }
+
+    fn put(&self, b: &mut Batch, moves: (u32, u32), read: &[(Row, Mask)], mask: Mask) -> Result<(), Stop> {
+        for (&(_, dst), (row, poison)) in self.moves(moves).iter().zip(read) {
+            b.regs.write(dst, mask, row, *poison);
+            self.broadcast(b, dst, mask)?;
         }
         Ok(())
     }
