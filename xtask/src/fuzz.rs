@@ -1,0 +1,124 @@
+//! Random programs down the whole road: `cargo xtask fuzz [--count N] [--seed S] [--target T] [--one SEED]`.
+//!
+//! Every program is made for both targets at the natural register limit and at a random low one, at random levels of
+//! optimisation and thread counts; the simulator must equal the interpreter, and nothing on the way may object.
+
+use crate::judge::{self, Trouble};
+use kempe_ir::exec::Inputs;
+use kempe_ir::generate::{INPUT_WORDS, OUTPUT_WORDS, Shape, generate};
+use kempe_ir::inputs::Random;
+use kempe_opt::Level;
+use kempe_v3d::instr::Version;
+use rayon::prelude::*;
+use std::panic::AssertUnwindSafe;
+use std::process::ExitCode;
+
+/// Buffers for a generated program.
+pub fn inputs(seed: u64, shape: &Shape) -> Inputs {
+    let mut r = Random(seed ^ 0x1234_5678);
+    let groups = 1 + r.below(3) as u32;
+    let words = |n: u32, r: &mut Random| -> Vec<u8> {
+        (0..n)
+            .flat_map(|_| {
+                let w = match r.below(4) {
+                    0 => r.bits() as u32,
+                    1 => r.float().to_bits(),
+                    2 => r.below(16) as u32,
+                    _ => (r.below(40) as i32 - 20) as u32,
+                };
+                w.to_le_bytes()
+            })
+            .collect()
+    };
+    let out = OUTPUT_WORDS * groups * shape.workgroup.max(1);
+    Inputs::new([groups, 1, 1])
+        .buffer(0, 0, words(INPUT_WORDS, &mut r))
+        .buffer(0, 1, vec![0; 4 * out as usize])
+        .buffer(0, 2, vec![0; 64])
+        .buffer(0, 3, words(16, &mut r))
+        .push(words(4, &mut r))
+}
+
+/// One seed: everything that went wrong, as text.
+pub fn one(seed: u64, targets: &[Version]) -> Vec<String> {
+    let shape = Shape::from_seed(seed);
+    let m = generate(seed, &shape);
+    let inputs = inputs(seed, &shape);
+    let mut r = Random(seed ^ 0x9999);
+    let mut out = Vec::new();
+    for &version in targets {
+        for round in 0..2 {
+            let mut options = judge::Options::default();
+            options.level = [Level::O0, Level::O1, Level::O2, Level::O2][r.below(4) as usize];
+            if round == 1 {
+                options.back.threads = [None, Some(2), Some(4)][r.below(3) as usize];
+                match r.below(3) {
+                    0 => options.back.force_spill = true,
+                    _ => options.back.max_registers = Some(10 + r.below(14) as u32),
+                }
+            }
+            let schedule = r.below(4);
+            let run = || -> Result<(), String> {
+                let made = judge::make(&m, version, &options).map_err(|e| {
+                    if e.internal { format!("bug: {e}") } else { format!("not compiled: {e}") }
+                })?;
+                match judge::compare(&made, &inputs, schedule) {
+                    Ok(_) => Ok(()),
+                    Err(Trouble::Input(stop)) => Err(format!("interpreter: {stop}")),
+                    Err(Trouble::Setup(s)) => Err(format!("setup: {s}")),
+                    Err(Trouble::Wrong(s)) => Err(format!("wrong: {s}")),
+                }
+            };
+            let result = std::panic::catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|p| {
+                let text = p.downcast_ref::<String>().cloned();
+                let text = text.or_else(|| p.downcast_ref::<&str>().map(|s| (*s).to_owned()));
+                Err(format!("panic: {}", text.unwrap_or_default()))
+            });
+            if let Err(e) = result {
+                // Fewer registers than one instruction needs is an answer, not a defect.
+                if e.starts_with("not compiled: out of registers") && round == 1 {
+                    continue;
+                }
+                out.push(format!("seed {seed} {} {options:?} schedule {schedule}: {e}", version.name()));
+            }
+        }
+    }
+    out
+}
+
+pub fn run(args: &[String]) -> ExitCode {
+    let mut count = 1000u64;
+    let mut first = 1u64;
+    let mut targets = Version::ALL.to_vec();
+    let mut it = args.iter();
+    while let Some(a) = it.next() {
+        let value = it.next().cloned().unwrap_or_default();
+        match a.as_str() {
+            "--count" => count = value.parse().unwrap_or(count),
+            "--seed" => first = value.parse().unwrap_or(first),
+            "--target" => targets.retain(|v| v.name() == value),
+            "--one" => {
+                first = value.parse().unwrap_or(first);
+                count = 1;
+            }
+            _ => {
+                eprintln!("usage: cargo xtask fuzz [--count N] [--seed S] [--target T] [--one SEED]");
+                return ExitCode::from(2);
+            }
+        }
+    }
+    let start = std::time::Instant::now();
+    std::panic::set_hook(Box::new(|_| {}));
+    let failures: Vec<String> =
+        (first..first + count).into_par_iter().flat_map_iter(|s| one(s, &targets)).collect();
+    for f in failures.iter().take(40) {
+        println!("{f}");
+    }
+    println!(
+        "fuzz: seeds {first}..{}, {} failures, {:.1} s",
+        first + count,
+        failures.len(),
+        start.elapsed().as_secs_f64()
+    );
+    if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

@@ -1,0 +1,115 @@
+//! The judge of the whole road: one module, one input, run by the interpreter on the lowered form and by the simulator
+//! on the final words. They must agree bit for bit.
+
+use kempe::run::{RunOptions, run_artifact};
+use kempe_ir::exec::{Environment, Inputs};
+use kempe_ir::{Module, interp};
+use kempe_mir::Artifact;
+use kempe_opt::Level;
+use kempe_v3d::compile::{self, CompileError};
+use kempe_v3d::instr::Version;
+use kempe_v3d::sim::Start;
+
+/// A module made for one target: what runs, and what it must equal.
+pub struct Made {
+    pub version: Version,
+    pub lowered: Module,
+    pub artifact: Artifact,
+}
+
+/// How to make it.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    pub level: Level,
+    pub back: compile::Options,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { level: Level::O2, back: compile::Options::default() }
+    }
+}
+
+struct Catch(Option<Module>);
+
+impl compile::Observer for Catch {
+    fn lowered(&mut self, m: &Module) {
+        self.0 = Some(m.clone());
+    }
+}
+
+/// Optimises and compiles a module in source form.
+pub fn make(m: &Module, version: Version, options: &Options) -> Result<Made, CompileError> {
+    let mut m = m.clone();
+    let mut choices = kempe_opt::Options::new(options.level);
+    // Reference 12.2: a vector access of 4.2 wraps inside its 16-byte block.
+    choices.vector_within_16 = version == Version::V42;
+    kempe_opt::optimise_with(&mut m, &choices, &mut ());
+    let mut catch = Catch(None);
+    let artifact = compile::compile(m, version, &options.back, &mut catch)?;
+    let lowered = catch.0.ok_or_else(|| CompileError {
+        message: "no lowered form was seen".to_owned(),
+        loc: kempe_ir::Loc(0),
+        internal: true,
+    })?;
+    Ok(Made { version, lowered, artifact })
+}
+
+/// What a comparison saw.
+pub struct Agreement {
+    /// How often each word was executed.
+    pub counts: Vec<u64>,
+    /// Contents of all buffers afterwards, for telling runs apart.
+    pub output: Vec<Vec<u8>>,
+    pub instructions: u64,
+    /// Undefined data reached memory, a branch or an address in the interpreter.
+    pub undefined: bool,
+}
+
+/// Why two runs do not agree, or there are none.
+#[derive(Debug)]
+pub enum Trouble {
+    /// The input is of no use (it leads outside of a buffer, it runs too long).
+    Input(interp::Stop),
+    Setup(String),
+    /// The judge objects.
+    Wrong(String),
+}
+
+/// Most steps of one run of the interpreter.
+pub const STEPS: u64 = 20_000_000;
+
+/// Runs both and compares every buffer.
+pub fn compare(made: &Made, inputs: &Inputs, schedule: u64) -> Result<Agreement, Trouble> {
+    let target = kempe::target(&made.artifact.target).ok_or_else(|| Trouble::Setup("no target".into()))?;
+    let sizes = target.sizes(&made.artifact).map_err(|e| Trouble::Setup(e.to_string()))?;
+    let env = Environment::new(&made.lowered, inputs, sizes).map_err(Trouble::Setup)?;
+    let start = Start { version: made.version, threads: made.artifact.threads };
+    let mut how = interp::Options::machine(&start);
+    how.step_limit = STEPS;
+    let expected = interp::run(&made.lowered, &env, &how).map_err(Trouble::Input)?;
+    let undefined = !expected.undefined.is_empty();
+    let run = RunOptions { step_limit: 40 * STEPS, schedule };
+    let report = run_artifact(&made.artifact, inputs, &run).map_err(|e| Trouble::Wrong(e.to_string()))?;
+    let want = env.buffer_contents(&expected.memory);
+    for (got, want) in report.buffers.iter().zip(want) {
+        if got.bytes == want {
+            continue;
+        }
+        let at = got.bytes.iter().zip(want).position(|(a, b)| a != b).unwrap_or(0) & !3;
+        let word = |b: &[u8]| b.get(at..at + 4).map_or(0, |w| u32::from_le_bytes([w[0], w[1], w[2], w[3]]));
+        return Err(Trouble::Wrong(format!(
+            "buffer {}:{} differs at byte {at}: simulator {:#010x}, interpreter {:#010x}",
+            got.set,
+            got.binding,
+            word(&got.bytes),
+            word(want)
+        )));
+    }
+    Ok(Agreement {
+        counts: report.counts,
+        output: report.buffers.into_iter().map(|b| b.bytes).collect(),
+        instructions: report.instructions,
+        undefined,
+    })
+}
