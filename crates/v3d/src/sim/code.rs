@@ -73,6 +73,11 @@ impl Half {
         }
     }
 
+    /// A register against itself: zero even if nothing is known of it.
+    pub fn cancels(&self) -> bool {
+        matches!(self.op, Op::Xor | Op::Sub) && self.from[0] == self.from[1]
+    }
+
     /// Nothing to compute.
     pub fn is_idle(&self) -> bool {
         self.op == Op::Nop && self.flags == Flags::Keep

@@ -135,6 +135,11 @@ fn values_that_do_not_exist_stop_the_run() {
         let text = format!("{LANES_AT}{}nop; mov tmud, rf9\n nop; mov.ifna tmua, rf10", in_mul(one_lane));
         let words = Run::new(version, &text).ok();
         assert_eq!(words[..5], [1, 5, 9, 3, 17]);
+        // A register against itself is zero whatever it holds.
+        let zero = format!(
+            "{LANES_AT} xor rf9, rf9, rf9\n sub rf8, rf8, rf8\n add rf9, rf9, rf8\n nop; mov tmud, rf9\n nop; mov tmua, rf10"
+        );
+        assert_eq!(Run::new(version, &zero).ok()[..2], [0, 0]);
         Run::new(version, "b.anya 0\n nop\n nop\n nop").stops("undefined");
         Run::new(version, &format!("{LANES_AT} nop; mov.ifb tmud, rf11")).stops("undefined");
         Run::new(version, "nop; mov unifa, rf20").stops("undefined");

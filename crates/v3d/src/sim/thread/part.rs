@@ -105,6 +105,8 @@ impl Thread {
         let [a, b] = &sources;
         let mut cause = if a.poison != 0 { a.cause } else { b.cause };
         let (v, poison) = match alu::pure(half.op, &a.v, &b.v, a.poison, b.poison) {
+            // Whatever a register holds, it holds it for both sources.
+            Some((v, _)) if half.cancels() => (v, 0),
             Some(result) => result,
             None => match self.impure(half.op, a, b, lanes, maybe)? {
                 (v, poison, Some(why)) => {
