@@ -1,9 +1,9 @@
-//! Machine code without a compile: `disasm`, `asm`, `targets`.
+//! Machine code without a compile: `disasm`, `asm`, `validate`, `targets`.
 
 use crate::Exit;
-use crate::args::{Asm, Disasm, WordFormat};
+use crate::args::{Asm, Disasm, Validate, WordFormat};
 use crate::io;
-use kempe::Target;
+use kempe::{CodeFacts, Target, Violation};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -143,6 +143,33 @@ pub fn asm(args: &Asm) -> Exit {
     match &args.output {
         Some(path) => finish(path, io::write(path, &bytes)),
         None => finish(&args.file, io::out(&bytes)),
+    }
+}
+
+/// `kempe validate`: one line for each broken rule, with the instruction.
+pub fn validate(args: &Validate) -> Exit {
+    let mut errors = 0;
+    let result = read_code(&args.file).and_then(|code| {
+        let target = code.target(args.target)?;
+        let (threads, stage, single_section) = match &code {
+            Code::Words(_) => (args.threads.unwrap_or(4), kempe::Stage::Compute, args.single_section),
+            Code::Artifact(a) => (a.threads, a.stage, a.single_section),
+        };
+        let facts = CodeFacts { words: code.words(), threads, stage, single_section };
+        let mut out = String::new();
+        for violation in target.validate(&facts) {
+            errors += u32::from(violation.error);
+            let class = if violation.error { "error" } else { "warning" };
+            let text = code.words().get(violation.at).map_or(String::new(), |&w| target.disassemble(w, false));
+            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            let Violation { rule, at, message, .. } = &violation;
+            writeln!(out, "{class}: rule {rule}: word {at}: {message}\n    {text}").unwrap_or_default();
+        }
+        io::out(out.as_bytes())
+    });
+    match finish(&args.file, result) {
+        Exit::Fine if errors != 0 => Exit::Wrong,
+        exit => exit,
     }
 }
 

@@ -5,7 +5,10 @@
 
 mod args;
 mod code;
+mod compile;
 mod io;
+mod run;
+mod table;
 
 use clap::Parser;
 use std::process::ExitCode;
@@ -20,14 +23,20 @@ pub enum Exit {
     Fine = 0,
     Wrong = 1,
     Usage = 2,
+    Bug = 4,
+    Differs = 5,
 }
 
 fn main() -> ExitCode {
     let args = args::Args::parse();
     let exit = match &args.command {
+        args::Command::Compile(a) => compile::compile(a),
+        args::Command::Run(a) => run::run(a),
+        args::Command::Validate(a) => code::validate(a),
         args::Command::Disasm(a) => code::disasm(a),
         args::Command::Asm(a) => code::asm(a),
         args::Command::Targets => code::targets(),
     };
+    // Abandoned threads end with the process.
     ExitCode::from(exit as u8)
 }

@@ -1,6 +1,7 @@
 //! Kempe as a library: an offline shader compiler for GPUs. The command line and everything else stands on this crate.
 //!
 //! * [`targets`]: the GPUs that code can be made for
+//! * [`compile`]: from a source file to artifacts; [`json`]: the results as JSON
 //! * [`artifact`]: the result of a compile as JSON
 //! * [`run`]: an artifact on the simulator; [`raw`]: machine code that was made elsewhere
 //! * [`data`]: bytes as numbers
@@ -9,15 +10,20 @@
 
 pub mod artifact;
 pub mod clock;
+pub mod compile;
 pub mod data;
+pub mod json;
 pub mod limits;
 pub mod raw;
 pub mod run;
 mod target;
 mod v3d;
 
+pub use kempe_front::Options as FrontOptions;
 pub use kempe_ir as ir;
+pub use kempe_ir::{Stage, exec};
 pub use kempe_mir::{Artifact, Stats, UniformSource};
+pub use kempe_opt::Level;
 pub use target::{CodeFacts, Target, TextError, Violation, target, targets};
 
 /// Version of this program.

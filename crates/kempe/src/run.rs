@@ -2,7 +2,7 @@
 
 use crate::target;
 use kempe_ir::exec::{Environment, Inputs, Sizes};
-use kempe_ir::{Module, Space, Variable};
+use kempe_ir::{Module, Space, Variable, interp};
 use kempe_mir::{Artifact, UniformSource};
 use std::fmt;
 
@@ -82,6 +82,54 @@ pub fn run_artifact(
         .ok_or_else(|| RunError::Setup(format!("target `{}` is not known", artifact.target)))?;
     check_inputs(&artifact.resources, inputs)?;
     target.run(artifact, inputs, options)
+}
+
+/// Runs a module in source form with the interpreter: what the source means, without any compiler pass.
+///
+/// # Errors
+/// When the inputs do not fit the module, or it does something that is not allowed.
+pub fn interpret(module: &Module, inputs: &Inputs, options: &RunOptions) -> Result<RunReport, RunError> {
+    let resources: Vec<_> = module.resources.values().cloned().collect();
+    check_inputs(&resources, inputs)?;
+    let environment = Environment::new(module, inputs, Sizes::source()).map_err(RunError::Setup)?;
+    let how = interp::Options { step_limit: options.step_limit, ..interp::Options::source() };
+    let outcome = interp::run(module, &environment, &how).map_err(|stop| {
+        let place = stop_place(module, &stop).map_or(String::new(), |place| format!("{place}: "));
+        RunError::Program(format!("{place}{stop}"))
+    })?;
+    let mut warnings = Vec::new();
+    if !outcome.undefined.is_empty() {
+        warnings.push(format!("undefined data has an effect in {} places", outcome.undefined.len()));
+    }
+    let contents = environment.buffer_contents(&outcome.memory);
+    let buffers = environment.buffers.iter().zip(contents).map(|(place, bytes)| BufferOutput {
+        set: place.set,
+        binding: place.binding,
+        element: place.element,
+        bytes: bytes.to_vec(),
+    });
+    Ok(RunReport {
+        buffers: buffers.collect(),
+        instructions: outcome.steps,
+        warnings,
+        ..RunReport::default()
+    })
+}
+
+/// The source line of what stopped the interpreter.
+fn stop_place(module: &Module, stop: &interp::Stop) -> Option<String> {
+    let inst = match stop {
+        interp::Stop::Fault { inst, .. }
+        | interp::Stop::Misaligned { inst, .. }
+        | interp::Stop::DivergentBarrier { inst, .. } => *inst,
+        _ => return None,
+    };
+    let line = module.line(module.func.insts[inst].loc)?;
+    let file = module.files.get(line.file as usize).filter(|file| !file.is_empty());
+    Some(match file {
+        Some(file) => format!("{file}:{}:{}", line.line, line.column),
+        None => format!("line {}", line.line),
+    })
 }
 
 /// Checks what a user may get wrong about the bindings.

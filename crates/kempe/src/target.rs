@@ -3,12 +3,14 @@
 //! A target is added by writing its adapter (a folder below the workspace and a file beside this one) and one line in
 //! [`targets`]. Nothing above this file knows a target by name.
 
+use crate::compile::{CodeOptions, Compiled, TargetError};
 use crate::raw::RawProgram;
 use crate::run::{RunError, RunOptions, RunReport};
 use crate::v3d;
-use kempe_ir::Stage;
 use kempe_ir::exec::{Inputs, Memory, Sizes};
+use kempe_ir::{Module, Stage};
 use kempe_mir::Artifact;
+use kempe_opt::pipeline;
 
 /// A GPU that code can be made for.
 pub trait Target: Sync {
@@ -31,6 +33,15 @@ pub trait Target: Sync {
     /// # Errors
     /// The first thing in the text that is no instruction.
     fn assemble(&self, text: &str) -> Result<Vec<u64>, TextError>;
+
+    /// What the optimiser may do for this target; the level is filled in.
+    fn opt_options(&self) -> pipeline::Options;
+
+    /// Makes code of a module in source form. With `keep_mir` the machine IR comes along as text.
+    ///
+    /// # Errors
+    /// When the module needs something that the target does not have, or Kempe is wrong.
+    fn compile(&self, module: Module, options: &CodeOptions, keep_mir: bool) -> Result<Compiled, TargetError>;
 
     /// All rules of the hardware that code breaks, in the order of the words.
     fn validate(&self, code: &CodeFacts) -> Vec<Violation>;

@@ -1,0 +1,182 @@
+//! `kempe compile`.
+
+use crate::Exit;
+use crate::args::{Compile, Emit, FrontArgs, LimitArgs, ReportFormat};
+use crate::{code, io, table};
+use kempe::compile::{CompileResult, Keep, Options, Source, Status};
+use kempe::limits::Limits;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// A source as the command line names it.
+pub fn source(path: &Path, front: &FrontArgs) -> Source {
+    Source {
+        name: path.to_string_lossy().into_owned(),
+        contents: io::read(path),
+        stage: front.stage.map(Into::into),
+    }
+}
+
+pub fn front_options(args: &FrontArgs) -> kempe::FrontOptions {
+    kempe::FrontOptions {
+        entry: args.entry.clone(),
+        spec: args.spec.clone(),
+        defines: args.define.clone(),
+        include_dirs: args.include.clone(),
+        stage: None,
+    }
+}
+
+pub fn limits(args: &LimitArgs) -> Limits {
+    Limits { time: args.time_limit, memory: args.memory_limit }
+}
+
+pub fn compile(args: &Compile) -> Exit {
+    if args.emit.is_some() && args.output.is_none() && args.format == ReportFormat::Json {
+        eprintln!("error: --format json and --emit both write to standard output: say where --emit goes with -o");
+        return Exit::Usage;
+    }
+    if args.verify {
+        eprintln!("note: --verify: the comparison of the final words (checker B) is not there yet");
+    }
+    let options = Options {
+        targets: args.target.clone(),
+        front: front_options(&args.front),
+        code: code_options(&args.code),
+        keep: Keep { ir: args.emit == Some(Emit::Ir), mir: args.emit == Some(Emit::Mir) },
+        limits: limits(&args.limits),
+    };
+    let mut results = Vec::new();
+    for file in &args.files {
+        let of_file = kempe::compile::compile(&source(file, &args.front), &options);
+        complain(&of_file);
+        results.extend(of_file);
+    }
+    let shown = match (args.emit, args.format) {
+        (Some(emit), format) => emit_all(args, emit, &results).and_then(|()| match format {
+            ReportFormat::Json => io::out(kempe::json::report(&results, args.time_passes).as_bytes()),
+            ReportFormat::Table => Ok(()),
+        }),
+        (None, ReportFormat::Json) => {
+            io::out(kempe::json::report(&results, args.time_passes).as_bytes())
+        }
+        (None, ReportFormat::Table) => io::out(table::results(&results).as_bytes()),
+    };
+    if args.time_passes && args.format == ReportFormat::Table {
+        eprint!("{}", table::passes(&results));
+    }
+    let exit = results.iter().map(|r| exit_of(r.status)).max().unwrap_or(Exit::Fine);
+    match shown {
+        Ok(()) => exit,
+        Err(message) => {
+            eprintln!("error: {message}");
+            exit.max(Exit::Wrong)
+        }
+    }
+}
+
+pub fn code_options(args: &crate::args::CodeArgs) -> kempe::compile::CodeOptions {
+    kempe::compile::CodeOptions {
+        level: args.optimise,
+        threads: args.threads,
+        max_registers: args.max_registers,
+        force_spill: args.force_spill,
+    }
+}
+
+pub fn exit_of(status: Status) -> Exit {
+    match status {
+        Status::Ok => Exit::Fine,
+        Status::Error | Status::Limit => Exit::Wrong,
+        Status::Bug => Exit::Bug,
+    }
+}
+
+/// Says what is wrong with the results of one file. What is the same for several targets is said once.
+pub fn complain(results: &[CompileResult]) {
+    let mut said = BTreeSet::new();
+    for result in results {
+        if result.status == Status::Bug {
+            bug(result);
+        } else if said.insert(&result.report) {
+            eprint!("{}", result.report);
+        }
+    }
+}
+
+/// Everything that is needed to report a defect.
+fn bug(result: &CompileResult) {
+    eprint!("{}", result.report);
+    eprintln!("  This is a bug in Kempe, not in the shader. Please report it with the shader and these lines:");
+    let entry = if result.entry.is_empty() { "-" } else { &result.entry };
+    eprintln!("    kempe {} on {} {}", kempe::VERSION, std::env::consts::OS, std::env::consts::ARCH);
+    eprintln!("    file {}, entry point {entry}, target {}", result.file, result.target);
+    let line: Vec<String> = std::env::args_os().skip(1).map(|a| a.to_string_lossy().into_owned()).collect();
+    eprintln!("    command line: kempe {}", line.join(" "));
+}
+
+/// The text or bytes that `--emit` asks for.
+fn emitted(emit: Emit, result: &CompileResult) -> Option<Vec<u8>> {
+    let artifact = result.artifact.as_ref();
+    match emit {
+        Emit::Asm => artifact.map(|a| {
+            let target = kempe::target(&a.target);
+            target.map_or(Vec::new(), |t| code::listing(t, &a.code, false, false).into_bytes())
+        }),
+        Emit::Bin => artifact.map(|a| a.code.iter().flat_map(|word| word.to_le_bytes()).collect()),
+        Emit::Artifact => artifact.map(|a| kempe::artifact::write(a).into_bytes()),
+        Emit::Ir => result.ir.clone().map(String::into_bytes),
+        Emit::Mir => result.mir.clone().map(String::into_bytes),
+    }
+}
+
+/// Where one result goes in a folder.
+fn name_in(folder: &Path, emit: Emit, result: &CompileResult) -> PathBuf {
+    let extension = match emit {
+        Emit::Asm => "s",
+        Emit::Bin => "bin",
+        Emit::Ir => "ir",
+        Emit::Mir => "mir",
+        Emit::Artifact => "json",
+    };
+    let file = if result.file == "-" { "stdin" } else { &result.file };
+    let file = Path::new(file).file_name().map_or_else(|| "shader".to_owned(), |n| n.to_string_lossy().into_owned());
+    // An entry point may be called anything.
+    let entry: String =
+        result.entry.chars().map(|c| if c.is_alphanumeric() || c == '_' { c } else { '-' }).collect();
+    folder.join(format!("{file}.{entry}.{}.{extension}", result.target))
+}
+
+fn emit_all(args: &Compile, emit: Emit, results: &[CompileResult]) -> Result<(), String> {
+    let parts: Vec<(&CompileResult, Vec<u8>)> =
+        results.iter().filter_map(|r| emitted(emit, r).map(|bytes| (r, bytes))).collect();
+    let Some(output) = &args.output else {
+        for (i, (result, bytes)) in parts.iter().enumerate() {
+            if emit != Emit::Bin && parts.len() > 1 {
+                let gap = if i == 0 { "" } else { "\n" };
+                let comment = if matches!(emit, Emit::Asm) { "#" } else { ";" };
+                let head = format!("{gap}{comment} {} {} {}\n", result.file, result.entry, result.target);
+                // JSON has no comments; its objects say what they are.
+                if emit != Emit::Artifact {
+                    io::out(head.as_bytes())?;
+                }
+            }
+            io::out(bytes)?;
+        }
+        return Ok(());
+    };
+    let write = |path: &Path, bytes: &[u8]| {
+        io::write(path, bytes).map_err(|message| format!("{}: {message}", path.display()))
+    };
+    if output.is_dir() {
+        for (result, bytes) in &parts {
+            write(&name_in(output, emit, result), bytes)?;
+        }
+        return Ok(());
+    }
+    match parts.as_slice() {
+        [] => Ok(()),
+        [(_, bytes)] => write(output, bytes),
+        _ => Err(format!("{}: {} results go into one file: name a folder", output.display(), parts.len())),
+    }
+}

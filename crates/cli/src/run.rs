@@ -1,0 +1,349 @@
+//! `kempe run`: a shader, an artifact or a raw program on the simulator, or a shader with the interpreter.
+
+use crate::Exit;
+use crate::args::{Binding, BindingIs, Run};
+use crate::compile::{self, code_options, front_options, limits};
+use crate::{code, io};
+use kempe::compile::{Keep, Options, Source};
+use kempe::data::{self, Element};
+use kempe::exec::{BufferInput, Inputs};
+use kempe::ir::ResKind;
+use kempe::limits::{Stopped, guarded};
+use kempe::run::{BufferOutput, RunError, RunOptions, RunReport};
+use std::fmt::Write;
+use std::path::Path;
+
+/// Why a run does not give a result: what to say and how to end.
+struct Failure(Exit, String);
+
+type Res<T> = Result<T, Failure>;
+
+fn wrong<T>(message: impl Into<String>) -> Res<T> {
+    Err(Failure(Exit::Wrong, message.into()))
+}
+
+/// What is run.
+enum Program {
+    Artifact(Box<kempe::Artifact>),
+    /// For the interpreter.
+    Module(Box<kempe::ir::Module>),
+}
+
+impl Program {
+    fn resources(&self) -> Vec<kempe::ir::Resource> {
+        match self {
+            Program::Artifact(artifact) => artifact.resources.clone(),
+            Program::Module(module) => module.resources.values().cloned().collect(),
+        }
+    }
+}
+
+pub fn run(args: &Run) -> Exit {
+    let result = if args.raw { raw(args) } else { ordinary(args) };
+    match result {
+        Ok(()) => Exit::Fine,
+        Err(Failure(exit, message)) => {
+            if !message.is_empty() {
+                io::complain(&args.file, &message);
+            }
+            exit
+        }
+    }
+}
+
+fn from_run_error(error: RunError) -> Failure {
+    Failure(Exit::Wrong, error.to_string())
+}
+
+fn from_stopped(stopped: Stopped) -> Failure {
+    match stopped {
+        Stopped::Panic(report) => Failure(Exit::Bug, format!("{report}\n  This is a bug in Kempe: please report it")),
+        Stopped::Time(_) | Stopped::Memory(_) => Failure(Exit::Wrong, stopped.to_string()),
+    }
+}
+
+fn run_options(args: &Run) -> RunOptions {
+    RunOptions { schedule: args.schedule, ..RunOptions::default() }
+}
+
+fn ordinary(args: &Run) -> Res<()> {
+    let program = load(args)?;
+    let resources = program.resources();
+    let inputs = inputs(args, &program, &resources)?;
+    kempe::run::check_inputs(&resources, &inputs).map_err(from_run_error)?;
+    // Before the run, so that a slip of the keyboard does not cost it.
+    for binding in args.print.iter().chain(args.write.iter().map(|w| &w.binding)) {
+        known(binding, &inputs)?;
+    }
+    let mut expected = Vec::new();
+    for expect in &args.expect {
+        known(&expect.binding, &inputs)?;
+        expected.push((expect, contents(&expect.value, None)?));
+    }
+    let options = run_options(args);
+    let (report, artifact) = match program {
+        Program::Artifact(artifact) => {
+            let kept = args.counts.then(|| artifact.clone());
+            let job = move || kempe::run::run_artifact(&artifact, &inputs, &options);
+            (guarded(limits(&args.limits), job).map_err(from_stopped)?, kept)
+        }
+        Program::Module(module) => {
+            let job = move || kempe::run::interpret(&module, &inputs, &options);
+            (guarded(limits(&args.limits), job).map_err(from_stopped)?, None)
+        }
+    };
+    let report = report.map_err(from_run_error)?;
+    for warning in &report.warnings {
+        eprintln!("{}: warning: {warning}", io::shown(&args.file));
+    }
+    let mut out = String::new();
+    for binding in &args.print {
+        if let Some(buffer) = find(&report, binding) {
+            print(&mut out, binding, &buffer.bytes);
+        }
+    }
+    if let Some(artifact) = artifact {
+        counts(&mut out, &artifact, &report);
+    }
+    io::out(out.as_bytes()).map_err(|message| Failure(Exit::Wrong, message))?;
+    for write in &args.write {
+        if let Some(buffer) = find(&report, &write.binding) {
+            let path = Path::new(&write.value);
+            io::write(path, &buffer.bytes)
+                .map_err(|message| Failure(Exit::Wrong, format!("{}: {message}", path.display())))?;
+        }
+    }
+    let mut differences = 0;
+    for (expect, bytes) in &expected {
+        if let Some(buffer) = find(&report, &expect.binding)
+            && let Some(message) = compare(expect, &buffer.bytes, bytes)
+        {
+            io::complain(&args.file, &message);
+            differences += 1;
+        }
+    }
+    if differences != 0 { Err(Failure(Exit::Differs, String::new())) } else { Ok(()) }
+}
+
+/// Makes or reads what is to be run.
+fn load(args: &Run) -> Res<Program> {
+    let bytes = match io::read(&args.file) {
+        Ok(bytes) => bytes,
+        Err(message) => return wrong(message),
+    };
+    let json = bytes.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'{');
+    if json {
+        if args.interpret {
+            return wrong("is an artifact: the interpreter runs shaders");
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        let artifact = kempe::artifact::read(&text).map_err(|e| Failure(Exit::Wrong, e.to_string()))?;
+        return match args.target {
+            Some(target) if target.name() != artifact.target => {
+                wrong(format!("is an artifact for {}, not for {}", artifact.target, target.name()))
+            }
+            _ => Ok(Program::Artifact(Box::new(artifact))),
+        };
+    }
+    let source = Source {
+        name: args.file.to_string_lossy().into_owned(),
+        contents: Ok(bytes),
+        stage: args.front.stage.map(Into::into),
+    };
+    let Some(target) = args.target.or(args.interpret.then(|| kempe::targets()[0])) else {
+        return Err(Failure(Exit::Usage, "for which GPU? Say it with -t, or use --interpret".to_owned()));
+    };
+    let options = Options {
+        targets: vec![target],
+        front: front_options(&args.front),
+        code: code_options(&args.code),
+        keep: Keep::default(),
+        limits: limits(&args.limits),
+    };
+    if args.interpret {
+        return match kempe::compile::source_module(&source, &options) {
+            Ok(module) => Ok(Program::Module(Box::new(module))),
+            Err(result) => {
+                compile::complain(std::slice::from_ref(&*result));
+                Err(Failure(compile::exit_of(result.status), String::new()))
+            }
+        };
+    }
+    let mut results = kempe::compile::compile(&source, &options);
+    compile::complain(&results);
+    if let Some(exit) = results.iter().map(|r| compile::exit_of(r.status)).max().filter(|e| *e != Exit::Fine) {
+        return Err(Failure(exit, String::new()));
+    }
+    if results.len() > 1 {
+        let names: Vec<String> = results.iter().map(|r| format!("`{}`", r.entry)).collect();
+        return wrong(format!("there are several entry points, choose one with -e: {}", names.join(", ")));
+    }
+    match results.pop().and_then(|r| r.artifact) {
+        Some(artifact) => Ok(Program::Artifact(Box::new(artifact))),
+        None => wrong("nothing was compiled"),
+    }
+}
+
+/// Bytes from a description: a file, or what [`data::inline`] and `random:` take.
+fn contents(text: &str, random: Option<&mut kempe::inputs::Random>) -> Res<Vec<u8>> {
+    if let Some(count) = text.strip_prefix("random:")
+        && let Some(random) = random
+    {
+        return match count.parse::<usize>() {
+            Ok(n) if n <= 1 << 30 => {
+                let mut bytes = Vec::with_capacity(n + 8);
+                while bytes.len() < n {
+                    bytes.extend(random.bits().to_le_bytes());
+                }
+                bytes.truncate(n);
+                Ok(bytes)
+            }
+            _ => wrong(format!("`{text}`: a number of bytes follows `random:`")),
+        };
+    }
+    match data::inline(text) {
+        Some(result) => result.or_else(wrong),
+        None => io::read(Path::new(text)).or_else(|message| wrong(format!("{text}: {message}"))),
+    }
+}
+
+/// Push constants: as [`contents`], or hexadecimal digits.
+fn push(text: &str, random: &mut kempe::inputs::Random) -> Res<Vec<u8>> {
+    let digits = text.strip_prefix("0x").unwrap_or(text);
+    let (pairs, rest) = digits.as_bytes().as_chunks::<2>();
+    let bytes: Option<Vec<u8>> = pairs
+        .iter()
+        .map(|&[h, l]| Some(((h as char).to_digit(16)? << 4 | (l as char).to_digit(16)?) as u8))
+        .collect();
+    match bytes {
+        Some(bytes) if rest.is_empty() && !Path::new(text).exists() => Ok(bytes),
+        _ => contents(text, Some(random)),
+    }
+}
+
+fn inputs(args: &Run, program: &Program, resources: &[kempe::ir::Resource]) -> Res<Inputs> {
+    let mut random = kempe::inputs::Random(args.random.unwrap_or(0));
+    let mut inputs = Inputs::new(args.groups);
+    for BindingIs { binding, value } in &args.buffer {
+        let bytes = contents(value, Some(&mut random))?;
+        inputs.buffers.push(BufferInput {
+            set: binding.set,
+            binding: binding.binding,
+            element: binding.element,
+            bytes,
+        });
+    }
+    if let Some(text) = &args.push {
+        inputs.push = push(text, &mut random)?;
+    }
+    if args.random.is_some() {
+        for r in resources {
+            let tail = r.tail_stride.saturating_mul(RANDOM_TAIL);
+            let size = r.size.saturating_add(tail).min(1 << 24);
+            let size = if size == 0 { 16 } else { size };
+            let mut draw = || contents(&format!("random:{size}"), Some(&mut random));
+            match r.kind {
+                ResKind::StorageBuffer | ResKind::UniformBuffer => {
+                    for element in 0..r.elements.clamp(1, 16) {
+                        let given = inputs.buffers.iter().any(|b| {
+                            (b.set, b.binding, b.element) == (r.set, r.binding, element)
+                        });
+                        if !given {
+                            let bytes = draw()?;
+                            inputs.buffers.push(BufferInput {
+                                set: r.set,
+                                binding: r.binding,
+                                element,
+                                bytes,
+                            });
+                        }
+                    }
+                }
+                ResKind::PushConstants if args.push.is_none() => inputs.push = draw()?,
+                ResKind::PushConstants | ResKind::Other => {}
+            }
+        }
+    }
+    let _ = program;
+    Ok(inputs)
+}
+
+/// Elements of a run-time array that `--random` makes.
+const RANDOM_TAIL: u32 = 1024;
+
+fn known(binding: &Binding, inputs: &Inputs) -> Res<()> {
+    let place = (binding.set, binding.binding, binding.element);
+    if inputs.buffers.iter().any(|b| (b.set, b.binding, b.element) == place) {
+        return Ok(());
+    }
+    wrong(format!("no buffer is bound at {binding}: give it with --buffer {binding}=…"))
+}
+
+fn find<'a>(report: &'a RunReport, binding: &Binding) -> Option<&'a BufferOutput> {
+    let place = (binding.set, binding.binding, binding.element);
+    report.buffers.iter().find(|b| (b.set, b.binding, b.element) == place)
+}
+
+/// A buffer as rows of numbers, each row with the number of its first element.
+fn print(out: &mut String, binding: &Binding, bytes: &[u8]) {
+    let element = binding.ty.unwrap_or(Element::Unsigned(4));
+    let values: Vec<String> = bytes.chunks(element.bytes()).map(|b| element.value(b).to_string()).collect();
+    let width = values.iter().map(String::len).max().unwrap_or(0);
+    // As many as fit on a line of a terminal, in a round number.
+    let per_row = [16, 8, 4, 2].into_iter().find(|n| n * (width + 1) <= 72).unwrap_or(1);
+    // Writing into a String cannot fail.
+    writeln!(out, "{binding}: {} bytes", bytes.len()).unwrap_or_default();
+    for (i, row) in values.chunks(per_row).enumerate() {
+        write!(out, "{:>6}:", i * per_row).unwrap_or_default();
+        for value in row {
+            write!(out, " {value:>width$}").unwrap_or_default();
+        }
+        out.push('\n');
+    }
+}
+
+/// The code with how often each instruction ran.
+fn counts(out: &mut String, artifact: &kempe::Artifact, report: &RunReport) {
+    let Some(target) = kempe::target(&artifact.target) else { return };
+    let listing = code::listing(target, &artifact.code, true, false);
+    for (n, (line, count)) in listing.lines().zip(&report.counts).enumerate() {
+        writeln!(out, "{count:>10} {n:>5}  {line}").unwrap_or_default();
+    }
+    writeln!(
+        out,
+        "{} instructions, {} thread switches, {} stalls",
+        report.instructions, report.switches, report.stalls
+    )
+    .unwrap_or_default();
+}
+
+fn compare(expect: &BindingIs, actual: &[u8], expected: &[u8]) -> Option<String> {
+    let binding = &expect.binding;
+    let head = expect.value.split(':').next().unwrap_or_default();
+    let element = binding.ty.or_else(|| Element::from_name(head)).unwrap_or(Element::Unsigned(4));
+    if let Some((i, a, e)) = data::first_difference(actual, expected, element) {
+        return Some(format!("{binding}: element {i} is {a}, expected {e}"));
+    }
+    (actual.len() != expected.len())
+        .then(|| format!("{binding}: has {} bytes, expected {}", actual.len(), expected.len()))
+}
+
+fn raw(args: &Run) -> Res<()> {
+    let text = match io::read(&args.file) {
+        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        Err(message) => return wrong(message),
+    };
+    let bytes_file = args.file.with_extension("bin");
+    let bytes = io::read(&bytes_file)
+        .or_else(|message| wrong(format!("its bytes, {}: {message}", bytes_file.display())))?;
+    let options = run_options(args);
+    let job = move || {
+        let raw = kempe::raw::Raw::new(&text, &bytes).map_err(RunError::Setup)?;
+        raw.run(&options)
+    };
+    let outcome = guarded(limits(&args.limits), job).map_err(from_stopped)?.map_err(from_run_error)?;
+    match outcome.difference {
+        Some(message) => Err(Failure(Exit::Differs, message)),
+        None => Ok(()),
+    }
+}

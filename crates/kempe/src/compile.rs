@@ -1,0 +1,491 @@
+//! From a source file to artifacts: one result for each entry point and target, whatever happens.
+//!
+//! Everything that reads the input runs guarded ([`crate::limits`]): a panic becomes the status `bug`, a limit the
+//! status `limit`, and the other results are not touched by it. Each result is made from the SPIR-V anew, so its time
+//! is its own and does not depend on what else was asked for.
+
+use crate::clock::{micros, thread_time};
+use crate::limits::{Limits, Stopped, guarded};
+use crate::target::Target;
+use kempe_front::{Diagnostic, Diagnostics, Language};
+use kempe_ir::{Module, Stage};
+use kempe_mir::Artifact;
+use kempe_opt::pipeline;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A source file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Source {
+    /// As the user wrote it; messages and results repeat it.
+    pub name: String,
+    /// What is in it, or why it could not be read.
+    pub contents: Result<Vec<u8>, String>,
+    /// What the user says it is, if its name does not tell.
+    pub stage: Option<Stage>,
+}
+
+/// What to do with the code.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CodeOptions {
+    pub level: pipeline::Level,
+    /// Only this number of hardware threads per core.
+    pub threads: Option<u32>,
+    /// Give out at most this many registers.
+    pub max_registers: Option<u32>,
+    /// Spill everything that can be spilled.
+    pub force_spill: bool,
+}
+
+impl Default for CodeOptions {
+    fn default() -> CodeOptions {
+        CodeOptions { level: pipeline::Level::O2, threads: None, max_registers: None, force_spill: false }
+    }
+}
+
+/// Texts on the way that the caller wants to see.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Keep {
+    /// The IR after optimisation.
+    pub ir: bool,
+    /// The machine IR of the configuration that was taken.
+    pub mir: bool,
+}
+
+/// Everything that is asked of a compile besides the source.
+#[derive(Clone)]
+pub struct Options {
+    pub targets: Vec<&'static dyn Target>,
+    /// Entry point, specialisation, preprocessor. Its stage is that of the source.
+    pub front: kempe_front::Options,
+    pub code: CodeOptions,
+    pub keep: Keep,
+    pub limits: Limits,
+}
+
+/// How a compile ended.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Status {
+    Ok,
+    /// The source is wrong or needs something that is not there (yet).
+    Error,
+    /// Time or memory limit.
+    Limit,
+    /// A defect of Kempe.
+    Bug,
+}
+
+impl Status {
+    pub fn name(self) -> &'static str {
+        match self {
+            Status::Ok => "ok",
+            Status::Error => "error",
+            Status::Limit => "limit",
+            Status::Bug => "bug",
+        }
+    }
+}
+
+/// Time of one pass.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PassTime {
+    pub name: &'static str,
+    pub time: Duration,
+    /// How often it ran.
+    pub runs: u32,
+}
+
+/// What became of one entry point on one target.
+#[derive(Clone, PartialEq, Debug)]
+pub struct CompileResult {
+    /// The name of the source.
+    pub file: String,
+    /// Empty if there is no entry point to name.
+    pub entry: String,
+    /// As in the JSON output; empty if it is not known.
+    pub stage: &'static str,
+    pub target: &'static str,
+    pub status: Status,
+    /// One line that says what is wrong; empty if nothing is.
+    pub message: String,
+    /// The same for people: place, source line, caret, help. Ends in a line feed.
+    pub report: String,
+    pub artifact: Option<Artifact>,
+    /// CPU time from source text to SPIR-V; 0 for SPIR-V.
+    pub front_us: u64,
+    /// CPU time from SPIR-V in memory to the artifact, checks included.
+    pub compile_us: u64,
+    /// Configurations that were really tried.
+    pub attempts: u32,
+    pub passes: Vec<PassTime>,
+    /// Texts that [`Keep`] asked for.
+    pub ir: Option<String>,
+    pub mir: Option<String>,
+}
+
+/// What a target makes of a module.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Compiled {
+    pub artifact: Artifact,
+    pub mir: Option<String>,
+    pub passes: Vec<PassTime>,
+}
+
+/// Why a target makes nothing of a module.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TargetError {
+    /// A defect of Kempe: not the fault of the module.
+    pub bug: bool,
+    pub message: String,
+    /// Place in the source: index of [`Module::locs`] and so on, see [`Module::line`].
+    pub loc: kempe_ir::Loc,
+    pub attempts: u32,
+}
+
+/// What a source is written in, and its stage as far as the name tells.
+struct Kind {
+    language: Language,
+    stage: Option<Stage>,
+    /// Name of the stage for results.
+    stage_name: &'static str,
+}
+
+/// File extensions of stages, with what they are called in results.
+const STAGES: [(&str, Option<Stage>, &str); 6] = [
+    ("comp", Some(Stage::Compute), "compute"),
+    ("vert", Some(Stage::Vertex), "vertex"),
+    ("frag", Some(Stage::Fragment), "fragment"),
+    ("geom", None, "geometry"),
+    ("tesc", None, "tess-control"),
+    ("tese", None, "tess-eval"),
+];
+
+fn kind(source: &Source, bytes: &[u8]) -> Result<Kind, Diagnostic> {
+    // Only the last part of a path can have extensions.
+    let file = source.name.rsplit(['/', '\\']).next().unwrap_or_default();
+    let mut parts = file.rsplit('.');
+    let mut extension = parts.next().unwrap_or_default();
+    let words = matches!(bytes, [0x03, 0x02, 0x23, 0x07, ..] | [0x07, 0x23, 0x02, 0x03, ..]);
+    let language = match extension {
+        _ if words => Some(Language::Spirv),
+        "spv" => Some(Language::Spirv),
+        "wgsl" => Some(Language::Wgsl),
+        _ => None,
+    };
+    // name.comp.spv, name.comp.glsl
+    if matches!(extension, "spv" | "glsl") {
+        extension = parts.next().unwrap_or_default();
+    }
+    let row = match source.stage {
+        Some(stage) => STAGES.iter().find(|row| row.1 == Some(stage)),
+        None => STAGES.iter().find(|row| row.0 == extension),
+    };
+    let stage_name = row.map_or("", |row| row.2);
+    match (language, row) {
+        (Some(language), _) => Ok(Kind { language, stage: source.stage, stage_name }),
+        (None, Some(&(_, Some(stage), _))) => {
+            Ok(Kind { language: Language::Glsl, stage: Some(stage), stage_name })
+        }
+        (None, Some((_, None, what))) => {
+            Err(Diagnostic::error(&source.name, format!("{what} shaders are not supported yet")))
+        }
+        (None, None) if bytes.is_empty() => Err(Diagnostic::error(&source.name, "the file is empty")),
+        (None, None) => Err(Diagnostic::error(&source.name, "the name does not say what this is")
+            .with_help("GLSL is told by .comp, .vert or .frag or by --stage, WGSL by .wgsl, SPIR-V by .spv")),
+    }
+}
+
+/// The start of a result: who it is about.
+struct Draft<'a> {
+    source: &'a Source,
+    text: Option<&'a str>,
+    entry: &'a str,
+    stage: &'static str,
+    front_us: u64,
+}
+
+impl Draft<'_> {
+    fn result(&self, target: &'static dyn Target) -> CompileResult {
+        CompileResult {
+            file: self.source.name.clone(),
+            entry: self.entry.to_owned(),
+            stage: self.stage,
+            target: target.name(),
+            status: Status::Ok,
+            message: String::new(),
+            report: String::new(),
+            artifact: None,
+            front_us: self.front_us,
+            compile_us: 0,
+            attempts: 0,
+            passes: Vec::new(),
+            ir: None,
+            mir: None,
+        }
+    }
+
+    fn failed(&self, target: &'static dyn Target, status: Status, errors: &Diagnostics) -> CompileResult {
+        let first = errors.0.first();
+        CompileResult {
+            status,
+            message: first.map_or(String::new(), |d| match (d.line, d.column) {
+                (0, _) => d.message.clone(),
+                (line, 0) => format!("{line}: {}", d.message),
+                (line, column) => format!("{line}:{column}: {}", d.message),
+            }),
+            report: errors.render(&self.source.name, self.text),
+            ..self.result(target)
+        }
+    }
+
+    fn stopped(&self, target: &'static dyn Target, stopped: &Stopped) -> CompileResult {
+        let status = match stopped {
+            Stopped::Panic(_) => Status::Bug,
+            Stopped::Time(_) | Stopped::Memory(_) => Status::Limit,
+        };
+        self.failed(target, status, &one(&self.source.name, stopped.to_string()))
+    }
+}
+
+fn one(name: &str, message: impl Into<String>) -> Diagnostics {
+    Diagnostics::one(Diagnostic::error(name, message))
+}
+
+/// Compiles every entry point that the options ask for, for every target, in this order. There is at least one result
+/// for each target.
+pub fn compile(source: &Source, options: &Options) -> Vec<CompileResult> {
+    let asked = options.front.entry.as_deref().filter(|e| *e != "all").unwrap_or_default();
+    let stage = source.stage.and_then(|s| STAGES.iter().find(|row| row.1 == Some(s))).map_or("", |row| row.2);
+    let mut draft = Draft { source, text: None, entry: asked, stage, front_us: 0 };
+    let each = |f: &dyn Fn(&'static dyn Target) -> CompileResult| -> Vec<CompileResult> {
+        options.targets.iter().map(|&target| f(target)).collect()
+    };
+    let bytes = match &source.contents {
+        Ok(bytes) => bytes,
+        Err(message) => {
+            let errors = one(&source.name, message.clone());
+            return each(&|target| draft.failed(target, Status::Error, &errors));
+        }
+    };
+    let kind = match kind(source, bytes) {
+        Ok(kind) => kind,
+        Err(error) => {
+            let errors = Diagnostics::one(error);
+            return each(&|target| draft.failed(target, Status::Error, &errors));
+        }
+    };
+    draft.stage = kind.stage_name;
+    if kind.language != Language::Spirv {
+        draft.text = std::str::from_utf8(bytes).ok();
+        if kind.language == Language::Glsl && draft.entry.is_empty() {
+            draft.entry = "main";
+        }
+    }
+    let front = kempe_front::Options { stage: kind.stage, ..options.front.clone() };
+    let words = {
+        let (name, bytes, front) = (source.name.clone(), bytes.clone(), front.clone());
+        let language = kind.language;
+        guarded(options.limits, move || {
+            let start = thread_time();
+            let words = kempe_front::to_spirv(&name, &bytes, language, &front)?;
+            let time = thread_time() - start;
+            // Not part of the time: only finds out what there is to compile.
+            let entries = kempe_front::entry_points(&name, &words)?;
+            Ok((Arc::new(words), entries, time))
+        })
+    };
+    let (words, entries, time) = match words {
+        Ok(Ok(parts)) => parts,
+        Ok(Err(errors)) => return each(&|target| draft.failed(target, Status::Error, &errors)),
+        Err(stopped) => return each(&|target| draft.stopped(target, &stopped)),
+    };
+    if kind.language != Language::Spirv {
+        draft.front_us = micros(time);
+    }
+    let wanted = |e: &&kempe_front::EntryPoint| match options.front.entry.as_deref() {
+        None => true,
+        Some("all") if entries.iter().all(|e| e.name != "all") => true,
+        Some(name) => e.name == name,
+    };
+    let mut chosen: Vec<_> = entries.iter().filter(wanted).collect();
+    if let Some(stage) = source.stage {
+        let name = crate::artifact::stage_name(stage);
+        chosen.retain(|e| e.stage == name);
+    }
+    if chosen.is_empty() {
+        // The front end says what is there instead.
+        let errors = match kempe_front::from_spirv(&source.name, &words, &front) {
+            Err(errors) => errors,
+            Ok(_) => one(&source.name, "there is no entry point to compile"),
+        };
+        return each(&|target| draft.failed(target, Status::Error, &errors));
+    }
+    let mut results = Vec::with_capacity(chosen.len() * options.targets.len());
+    for entry in chosen {
+        draft.entry = &entry.name;
+        draft.stage = entry.stage;
+        // Two entry points may share a name when their stages differ.
+        let stage = STAGES.iter().find(|row| row.2 == entry.stage).and_then(|row| row.1);
+        let front =
+            kempe_front::Options { entry: Some(entry.name.clone()), stage, ..options.front.clone() };
+        for &target in &options.targets {
+            results.push(one_result(&draft, target, &words, &front, options));
+        }
+    }
+    results
+}
+
+/// The module of one entry point as the front end leaves it: for the interpreter.
+///
+/// # Errors
+/// A result without artifact that says why; its target is meaningless.
+pub fn source_module(source: &Source, options: &Options) -> Result<Module, Box<CompileResult>> {
+    let target = options.targets.first().copied().unwrap_or(crate::targets()[0]);
+    let draft = Draft { source, text: None, entry: "", stage: "", front_us: 0 };
+    let fail = |errors: Diagnostics, text: Option<&str>| {
+        Err(Box::new(Draft { text, ..draft }.failed(target, Status::Error, &errors)))
+    };
+    let bytes = match &source.contents {
+        Ok(bytes) => bytes,
+        Err(message) => return fail(one(&source.name, message.clone()), None),
+    };
+    let kind = match kind(source, bytes) {
+        Ok(kind) => kind,
+        Err(error) => return fail(Diagnostics::one(error), None),
+    };
+    let text = std::str::from_utf8(bytes).ok().filter(|_| kind.language != Language::Spirv);
+    let front = kempe_front::Options { stage: kind.stage, ..options.front.clone() };
+    let (name, copy) = (source.name.clone(), bytes.clone());
+    match guarded(options.limits, move || kempe_front::compile(&name, &copy, kind.language, &front)) {
+        Err(stopped) => Err(Box::new(draft.stopped(target, &stopped))),
+        Ok(Err(errors)) => fail(errors, text),
+        Ok(Ok(mut modules)) if modules.len() == 1 => Ok(modules.remove(0)),
+        Ok(Ok(modules)) => {
+            let names: Vec<String> = modules.iter().map(|m| format!("`{}`", m.name)).collect();
+            let error = Diagnostic::error(&source.name, format!("{} entry points", modules.len()))
+                .with_help(format!("choose one with -e: {}", names.join(", ")));
+            fail(Diagnostics::one(error), None)
+        }
+    }
+}
+
+/// What the guarded thread sends back.
+struct Made {
+    compile_us: u64,
+    passes: Vec<PassTime>,
+    ir: Option<String>,
+    outcome: Result<Compiled, Failed>,
+}
+
+enum Failed {
+    Front(Diagnostics),
+    Target(Diagnostic, TargetError),
+}
+
+fn one_result(
+    draft: &Draft,
+    target: &'static dyn Target,
+    words: &Arc<Vec<u32>>,
+    front: &kempe_front::Options,
+    options: &Options,
+) -> CompileResult {
+    let (words, front) = (Arc::clone(words), front.clone());
+    let name = draft.source.name.clone();
+    let (code, keep) = (options.code, options.keep);
+    let made = guarded(options.limits, move || make(&name, &words, &front, target, &code, keep));
+    let made = match made {
+        Ok(made) => made,
+        Err(stopped) => return draft.stopped(target, &stopped),
+    };
+    let (compile_us, ir) = (made.compile_us, made.ir);
+    let mut passes = made.passes;
+    match made.outcome {
+        Ok(compiled) => {
+            passes.extend(compiled.passes);
+            CompileResult {
+                attempts: compiled.artifact.attempts,
+                artifact: Some(compiled.artifact),
+                mir: compiled.mir,
+                compile_us,
+                passes,
+                ir,
+                ..draft.result(target)
+            }
+        }
+        Err(Failed::Front(errors)) => {
+            CompileResult { compile_us, passes, ir, ..draft.failed(target, Status::Error, &errors) }
+        }
+        Err(Failed::Target(diagnostic, error)) => {
+            let status = if error.bug { Status::Bug } else { Status::Error };
+            let errors = Diagnostics::one(diagnostic);
+            let attempts = error.attempts;
+            CompileResult { compile_us, passes, ir, attempts, ..draft.failed(target, status, &errors) }
+        }
+    }
+}
+
+/// Notes how long each pass took.
+struct Stopwatch {
+    passes: Vec<PassTime>,
+}
+
+impl Stopwatch {
+    fn add(&mut self, name: &'static str, time: Duration, runs: u32) {
+        match self.passes.iter_mut().find(|p| p.name == name) {
+            Some(p) => {
+                p.time += time;
+                p.runs += runs;
+            }
+            None => self.passes.push(PassTime { name, time, runs }),
+        }
+    }
+}
+
+impl pipeline::Observer for Stopwatch {
+    fn pass(&mut self, name: &'static str, time: Duration, _changed: bool, _module: &Module) {
+        self.add(name, time, 1);
+    }
+}
+
+fn make(
+    name: &str,
+    words: &[u32],
+    front: &kempe_front::Options,
+    target: &'static dyn Target,
+    code: &CodeOptions,
+    keep: Keep,
+) -> Made {
+    let start = thread_time();
+    let mut watch = Stopwatch { passes: Vec::new() };
+    let mut ir = None;
+    let mut kept = Duration::ZERO;
+    let module = module(name, words, front);
+    watch.add("front", thread_time() - start, 1);
+    let outcome = module.and_then(|mut module| {
+        let level = pipeline::Options { level: code.level, ..target.opt_options() };
+        pipeline::optimise_with(&mut module, &level, &mut watch);
+        if keep.ir {
+            let before = thread_time();
+            ir = Some(kempe_ir::text::print(&module));
+            kept = thread_time() - before;
+        }
+        target.compile(&module, code, keep.mir).map_err(|error| {
+            let mut diagnostic = Diagnostic::error(name, error.message.clone());
+            if let Some(line) = module.line(error.loc) {
+                let file = module.files.get(line.file as usize).filter(|file| !file.is_empty());
+                diagnostic.file = file.map_or(name, |file| file).to_owned();
+                diagnostic = diagnostic.with_line(line.line, line.column);
+            }
+            Failed::Target(diagnostic, error)
+        })
+    });
+    Made { compile_us: micros(thread_time() - start - kept), passes: watch.passes, ir, outcome }
+}
+
+fn module(name: &str, words: &[u32], front: &kempe_front::Options) -> Result<Module, Failed> {
+    let mut modules = kempe_front::from_spirv(name, words, front).map_err(Failed::Front)?;
+    match modules.len() {
+        1 => Ok(modules.remove(0)),
+        n => Err(Failed::Front(one(name, format!("{n} entry points have the same name and stage")))),
+    }
+}
