@@ -160,7 +160,8 @@ pub fn validate(args: &Validate) -> Exit {
         for violation in target.validate(&facts) {
             errors += u32::from(violation.error);
             let class = if violation.error { "error" } else { "warning" };
-            let text = code.words().get(violation.at).map_or(String::new(), |&w| target.disassemble(w, false));
+            let text =
+                code.words().get(violation.at).map_or(String::new(), |&w| target.disassemble(w, false));
             let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
             let Violation { rule, at, message, .. } = &violation;
             writeln!(out, "{class}: rule {rule}: word {at}: {message}\n    {text}").unwrap_or_default();

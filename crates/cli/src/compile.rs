@@ -33,7 +33,9 @@ pub fn limits(args: &LimitArgs) -> Limits {
 
 pub fn compile(args: &Compile) -> Exit {
     if args.emit.is_some() && args.output.is_none() && args.format == ReportFormat::Json {
-        eprintln!("error: --format json and --emit both write to standard output: say where --emit goes with -o");
+        eprintln!(
+            "error: --format json and --emit both write to standard output: say where --emit goes with -o"
+        );
         return Exit::Usage;
     }
     if args.verify {
@@ -57,9 +59,7 @@ pub fn compile(args: &Compile) -> Exit {
             ReportFormat::Json => io::out(kempe::json::report(&results, args.time_passes).as_bytes()),
             ReportFormat::Table => Ok(()),
         }),
-        (None, ReportFormat::Json) => {
-            io::out(kempe::json::report(&results, args.time_passes).as_bytes())
-        }
+        (None, ReportFormat::Json) => io::out(kempe::json::report(&results, args.time_passes).as_bytes()),
         (None, ReportFormat::Table) => io::out(table::results(&results).as_bytes()),
     };
     if args.time_passes && args.format == ReportFormat::Table {
@@ -107,7 +107,9 @@ pub fn complain(results: &[CompileResult]) {
 /// Everything that is needed to report a defect.
 fn bug(result: &CompileResult) {
     eprint!("{}", result.report);
-    eprintln!("  This is a bug in Kempe, not in the shader. Please report it with the shader and these lines:");
+    eprintln!(
+        "  This is a bug in Kempe, not in the shader. Please report it with the shader and these lines:"
+    );
     let entry = if result.entry.is_empty() { "-" } else { &result.entry };
     eprintln!("    kempe {} on {} {}", kempe::VERSION, std::env::consts::OS, std::env::consts::ARCH);
     eprintln!("    file {}, entry point {entry}, target {}", result.file, result.target);
@@ -140,7 +142,8 @@ fn name_in(folder: &Path, emit: Emit, result: &CompileResult) -> PathBuf {
         Emit::Artifact => "json",
     };
     let file = if result.file == "-" { "stdin" } else { &result.file };
-    let file = Path::new(file).file_name().map_or_else(|| "shader".to_owned(), |n| n.to_string_lossy().into_owned());
+    let file =
+        Path::new(file).file_name().map_or_else(|| "shader".to_owned(), |n| n.to_string_lossy().into_owned());
     // An entry point may be called anything.
     let entry: String =
         result.entry.chars().map(|c| if c.is_alphanumeric() || c == '_' { c } else { '-' }).collect();

@@ -57,7 +57,9 @@ fn from_run_error(error: RunError) -> Failure {
 
 fn from_stopped(stopped: Stopped) -> Failure {
     match stopped {
-        Stopped::Panic(report) => Failure(Exit::Bug, format!("{report}\n  This is a bug in Kempe: please report it")),
+        Stopped::Panic(report) => {
+            Failure(Exit::Bug, format!("{report}\n  This is a bug in Kempe: please report it"))
+        }
         Stopped::Time(_) | Stopped::Memory(_) => Failure(Exit::Wrong, stopped.to_string()),
     }
 }
@@ -171,7 +173,8 @@ fn load(args: &Run) -> Res<Program> {
     }
     let mut results = kempe::compile::compile(&source, &options);
     compile::complain(&results);
-    if let Some(exit) = results.iter().map(|r| compile::exit_of(r.status)).max().filter(|e| *e != Exit::Fine) {
+    if let Some(exit) = results.iter().map(|r| compile::exit_of(r.status)).max().filter(|e| *e != Exit::Fine)
+    {
         return Err(Failure(exit, String::new()));
     }
     if results.len() > 1 {
@@ -245,9 +248,10 @@ fn inputs(args: &Run, program: &Program, resources: &[kempe::ir::Resource]) -> R
             match r.kind {
                 ResKind::StorageBuffer | ResKind::UniformBuffer => {
                     for element in 0..r.elements.clamp(1, 16) {
-                        let given = inputs.buffers.iter().any(|b| {
-                            (b.set, b.binding, b.element) == (r.set, r.binding, element)
-                        });
+                        let given = inputs
+                            .buffers
+                            .iter()
+                            .any(|b| (b.set, b.binding, b.element) == (r.set, r.binding, element));
                         if !given {
                             let bytes = draw()?;
                             inputs.buffers.push(BufferInput {

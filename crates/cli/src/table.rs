@@ -36,8 +36,8 @@ pub fn results(results: &[CompileResult]) -> String {
         return String::new();
     }
     let head = [
-        "file", "entry", "target", "inst", "threads", "loops", "uniforms", "temps", "spills", "fills", "scratch",
-        "stalls", "nops", "cycles", "ms",
+        "file", "entry", "target", "inst", "threads", "loops", "uniforms", "temps", "spills", "fills",
+        "scratch", "stalls", "nops", "cycles", "ms",
     ];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     for result in results {

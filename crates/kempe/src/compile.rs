@@ -140,6 +140,7 @@ pub struct TargetError {
     /// Place in the source: index of [`Module::locs`] and so on, see [`Module::line`].
     pub loc: kempe_ir::Loc,
     pub attempts: u32,
+    pub passes: Vec<PassTime>,
 }
 
 /// What a source is written in, and its stage as far as the name tells.
@@ -228,10 +229,13 @@ impl Draft<'_> {
         let first = errors.0.first();
         CompileResult {
             status,
-            message: first.map_or(String::new(), |d| match (d.line, d.column) {
-                (0, _) => d.message.clone(),
-                (line, 0) => format!("{line}: {}", d.message),
-                (line, column) => format!("{line}:{column}: {}", d.message),
+            message: first.map_or(String::new(), |d| {
+                let message = d.message.lines().collect::<Vec<_>>().join(" ");
+                match (d.line, d.column) {
+                    (0, _) => message,
+                    (line, 0) => format!("{line}: {message}"),
+                    (line, column) => format!("{line}:{column}: {message}"),
+                }
             }),
             report: errors.render(&self.source.name, self.text),
             ..self.result(target)
@@ -243,7 +247,15 @@ impl Draft<'_> {
             Stopped::Panic(_) => Status::Bug,
             Stopped::Time(_) | Stopped::Memory(_) => Status::Limit,
         };
-        self.failed(target, status, &one(&self.source.name, stopped.to_string()))
+        let text = stopped.to_string();
+        // The call stack, if there is one, is for the report alone.
+        let (message, stack) = text.split_once('\n').unwrap_or((&text, ""));
+        let mut result = self.failed(target, status, &one(&self.source.name, message));
+        if !stack.is_empty() {
+            result.report.push_str(stack.trim_end());
+            result.report.push('\n');
+        }
+        result
     }
 }
 
@@ -326,8 +338,7 @@ pub fn compile(source: &Source, options: &Options) -> Vec<CompileResult> {
         draft.stage = entry.stage;
         // Two entry points may share a name when their stages differ.
         let stage = STAGES.iter().find(|row| row.2 == entry.stage).and_then(|row| row.1);
-        let front =
-            kempe_front::Options { entry: Some(entry.name.clone()), stage, ..options.front.clone() };
+        let front = kempe_front::Options { entry: Some(entry.name.clone()), stage, ..options.front.clone() };
         for &target in &options.targets {
             results.push(one_result(&draft, target, &words, &front, options));
         }
@@ -419,18 +430,25 @@ fn one_result(
             let status = if error.bug { Status::Bug } else { Status::Error };
             let errors = Diagnostics::one(diagnostic);
             let attempts = error.attempts;
+            passes.extend(error.passes);
             CompileResult { compile_us, passes, ir, attempts, ..draft.failed(target, status, &errors) }
         }
     }
 }
 
 /// Notes how long each pass took.
-struct Stopwatch {
-    passes: Vec<PassTime>,
+#[derive(Default)]
+pub(crate) struct Stopwatch {
+    pub passes: Vec<PassTime>,
 }
 
 impl Stopwatch {
-    fn add(&mut self, name: &'static str, time: Duration, runs: u32) {
+    /// How often a pass ran.
+    pub fn runs(&self, name: &str) -> u32 {
+        self.passes.iter().find(|p| p.name == name).map_or(0, |p| p.runs)
+    }
+
+    pub fn add(&mut self, name: &'static str, time: Duration, runs: u32) {
         match self.passes.iter_mut().find(|p| p.name == name) {
             Some(p) => {
                 p.time += time;
@@ -456,7 +474,7 @@ fn make(
     keep: Keep,
 ) -> Made {
     let start = thread_time();
-    let mut watch = Stopwatch { passes: Vec::new() };
+    let mut watch = Stopwatch::default();
     let mut ir = None;
     let mut kept = Duration::ZERO;
     let module = module(name, words, front);
@@ -469,10 +487,13 @@ fn make(
             ir = Some(kempe_ir::text::print(&module));
             kept = thread_time() - before;
         }
-        target.compile(&module, code, keep.mir).map_err(|error| {
+        // The places of errors, since the target takes the module.
+        let (files, locs) = (module.files.clone(), module.locs.clone());
+        target.compile(module, code, keep.mir).map_err(|error| {
             let mut diagnostic = Diagnostic::error(name, error.message.clone());
-            if let Some(line) = module.line(error.loc) {
-                let file = module.files.get(line.file as usize).filter(|file| !file.is_empty());
+            let line = (error.loc.0 as usize).checked_sub(1).and_then(|i| locs.get(i));
+            if let Some(line) = line {
+                let file = files.get(line.file as usize).filter(|file| !file.is_empty());
                 diagnostic.file = file.map_or(name, |file| file).to_owned();
                 diagnostic = diagnostic.with_line(line.line, line.column);
             }

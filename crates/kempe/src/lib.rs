@@ -21,7 +21,7 @@ mod v3d;
 
 pub use kempe_front::Options as FrontOptions;
 pub use kempe_ir as ir;
-pub use kempe_ir::{Stage, exec};
+pub use kempe_ir::{Stage, exec, inputs};
 pub use kempe_mir::{Artifact, Stats, UniformSource};
 pub use kempe_opt::Level;
 pub use target::{CodeFacts, Target, TextError, Violation, target, targets};

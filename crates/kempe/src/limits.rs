@@ -39,7 +39,7 @@ pub enum Stopped {
     Time(Duration),
     /// The memory limit in bytes.
     Memory(u64),
-    /// It panicked: message, place, and the call stack if `RUST_BACKTRACE` asks for it.
+    /// It panicked: place and message, and behind a line feed the call stack if `RUST_BACKTRACE` asks for it.
     Panic(String),
 }
 

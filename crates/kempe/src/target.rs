@@ -41,7 +41,8 @@ pub trait Target: Sync {
     ///
     /// # Errors
     /// When the module needs something that the target does not have, or Kempe is wrong.
-    fn compile(&self, module: Module, options: &CodeOptions, keep_mir: bool) -> Result<Compiled, TargetError>;
+    fn compile(&self, module: Module, options: &CodeOptions, keep_mir: bool)
+    -> Result<Compiled, TargetError>;
 
     /// All rules of the hardware that code breaks, in the order of the words.
     fn validate(&self, code: &CodeFacts) -> Vec<Violation>;

@@ -1,14 +1,19 @@
 //! Broadcom V3D behind [`Target`].
 
+use crate::compile::{CodeOptions, Compiled, Stopwatch, TargetError};
 use crate::raw::RawProgram;
 use crate::run::{self, BufferOutput, RunError, RunOptions, RunReport};
 use crate::target::{CodeFacts, Target, TextError, Violation};
+use kempe_ir::Module;
 use kempe_ir::exec::{Inputs, LANES, Memory, Sizes};
 use kempe_mir::Artifact;
+use kempe_opt::pipeline;
 use kempe_v3d::asm;
 use kempe_v3d::instr::Version;
+use kempe_v3d::mops::MInst;
 use kempe_v3d::sim::{self, Dispatch, Order, Program, Scratch, Start, UniformStream};
 use kempe_v3d::validate::{self, Class, ProgramFacts};
+use std::time::Instant;
 
 /// One generation.
 pub struct V3d(Version);
@@ -58,6 +63,43 @@ impl Target for V3d {
             column: e.column,
             message: e.message,
         })
+    }
+
+    fn opt_options(&self) -> pipeline::Options {
+        pipeline::Options {
+            // Reference 12.2: a vector access of 4.2 wraps inside its block of 16 bytes.
+            vector_within_16: self.0 == Version::V42,
+            ..pipeline::Options::new(pipeline::Level::O2)
+        }
+    }
+
+    fn compile(
+        &self,
+        module: Module,
+        options: &CodeOptions,
+        keep_mir: bool,
+    ) -> Result<Compiled, TargetError> {
+        let choices = kempe_v3d::compile::Options {
+            threads: options.threads,
+            force_spill: options.force_spill,
+            max_registers: options.max_registers,
+            ..Default::default()
+        };
+        let mut observer =
+            Watch { keep_mir, mir: Vec::new(), passes: Stopwatch::default(), last: Instant::now() };
+        match kempe_v3d::compile::compile(module, self.0, &choices, &mut observer) {
+            Ok(artifact) => {
+                let taken = observer.mir.into_iter().find(|(threads, _)| *threads == artifact.threads);
+                Ok(Compiled { artifact, mir: taken.map(|(_, text)| text), passes: observer.passes.passes })
+            }
+            Err(error) => Err(TargetError {
+                bug: error.internal,
+                message: error.message,
+                loc: error.loc,
+                attempts: observer.passes.runs("select"),
+                passes: observer.passes.passes,
+            }),
+        }
     }
 
     fn validate(&self, code: &CodeFacts) -> Vec<Violation> {
@@ -149,6 +191,29 @@ impl Target for V3d {
         let outcome = sim::run(&program, &dispatch, memory, &how);
         outcome.result.map_err(|fault| RunError::Program(fault.to_string()))?;
         Ok(outcome.instructions)
+    }
+}
+
+/// Listens to the driver.
+struct Watch {
+    keep_mir: bool,
+    /// Text by number of threads.
+    mir: Vec<(u32, String)>,
+    passes: Stopwatch,
+    last: Instant,
+}
+
+impl kempe_v3d::compile::Observer for Watch {
+    fn step(&mut self, name: &'static str) {
+        self.passes.add(name, self.last.elapsed(), 1);
+        self.last = Instant::now();
+    }
+
+    fn selected(&mut self, threads: u32, mir: &kempe_mir::Mir<MInst>) {
+        if self.keep_mir {
+            self.mir.push((threads, kempe_mir::print::print(mir)));
+            self.last = Instant::now();
+        }
     }
 }
 
