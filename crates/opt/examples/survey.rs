@@ -1,0 +1,172 @@
+//! Optimises every compute module below the given folders and says what came of it: sizes, memory accesses, loops,
+//! time by pass, the slowest modules.
+//!
+//! `cargo run --release -p kempe-opt --example survey -- DIR... [--filter TEXT] [--verify] [--list] [--level 0|1|2]`
+//!
+//! `--verify` looks at the module after every pass, `--list` prints a line for every module.
+
+use kempe_front::{Language, compile};
+use kempe_ir::{Module, Op, Space, Type};
+use kempe_opt::{Level, Observer, Options, Times, optimise_with};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+fn collect(dir: &Path, out: &mut Vec<PathBuf>) {
+    if dir.is_file() {
+        out.push(dir.to_owned());
+        return;
+    }
+    let Ok(entries) = std::fs::read_dir(dir) else { return };
+    for e in entries.flatten() {
+        let path = e.path();
+        if path.is_dir() {
+            collect(&path, out);
+        } else if path.extension().is_some_and(|x| x == "spv") {
+            out.push(path);
+        }
+    }
+}
+
+struct Watch {
+    times: Times,
+    verify: bool,
+    error: Option<String>,
+}
+
+impl Observer for Watch {
+    fn pass(&mut self, name: &'static str, time: Duration, changed: bool, m: &Module) {
+        self.times.pass(name, time, changed, m);
+        if self.verify
+            && self.error.is_none()
+            && let Err(e) = kempe_ir::verify::verify(m)
+        {
+            self.error = Some(format!("after {name}: {}", e[0]));
+        }
+    }
+}
+
+#[derive(Default, Clone, Copy)]
+struct Count {
+    insts: usize,
+    blocks: usize,
+    loops: usize,
+    memory: usize,
+    components: usize,
+    private: usize,
+}
+
+impl Count {
+    fn of(m: &Module) -> Count {
+        let f = &m.func;
+        let mut c = Count { blocks: f.layout.len(), ..Count::default() };
+        c.loops = kempe_opt::graph::Loops::new(f, &kempe_opt::graph::Graph::new(f)).list.len();
+        for &b in &f.layout {
+            for &i in &f.blocks[b].insts {
+                let d = &f.insts[i];
+                c.insts += (d.op != Op::Const) as usize;
+                if matches!(d.op, Op::Load | Op::Store) {
+                    let private = matches!(f.ty(d.args[0]), Type::Ptr(Space::Private));
+                    c.memory += 1;
+                    c.private += private as usize;
+                    c.components += d.results.len().max(d.args.len() - 1);
+                }
+            }
+        }
+        c
+    }
+
+    fn add(&mut self, o: Count) {
+        self.insts += o.insts;
+        self.blocks += o.blocks;
+        self.loops += o.loops;
+        self.memory += o.memory;
+        self.components += o.components;
+        self.private += o.private;
+    }
+
+    fn line(&self) -> String {
+        format!(
+            "{} instructions, {} blocks, {} loops, {} accesses ({} components, {} private)",
+            self.insts, self.blocks, self.loops, self.memory, self.components, self.private
+        )
+    }
+}
+
+fn main() {
+    let mut filter = ".comp.".to_owned();
+    let (mut dirs, mut list, mut verify, mut level) = (Vec::new(), false, false, Level::O2);
+    let mut args = std::env::args().skip(1);
+    while let Some(a) = args.next() {
+        match a.as_str() {
+            "--filter" => filter = args.next().unwrap_or_default(),
+            "--list" => list = true,
+            "--verify" => verify = true,
+            "--level" => {
+                level = match args.next().as_deref() {
+                    Some("0") => Level::O0,
+                    Some("1") => Level::O1,
+                    _ => Level::O2,
+                }
+            }
+            _ => dirs.push(PathBuf::from(a)),
+        }
+    }
+    let mut files = Vec::new();
+    for d in &dirs {
+        collect(d, &mut files);
+    }
+    files.retain(|f| f.to_string_lossy().contains(&filter));
+    files.sort();
+    let options = Options::new(level);
+    let (mut modules, mut panics, mut invalid) = (0, 0, 0);
+    let (mut before, mut after) = (Count::default(), Count::default());
+    let mut times: Vec<(f64, String)> = Vec::new();
+    let mut watch = Watch { times: Times::default(), verify, error: None };
+    for f in &files {
+        let Ok(bytes) = std::fs::read(f) else { continue };
+        let name = f.to_string_lossy().into_owned();
+        let Ok(all) = compile(&name, &bytes, Language::Spirv, &kempe_front::Options::default()) else {
+            continue;
+        };
+        for m in all {
+            let a = Count::of(&m);
+            let start = Instant::now();
+            let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                let mut m = m;
+                optimise_with(&mut m, &options, &mut watch);
+                m
+            }));
+            let time = start.elapsed().as_secs_f64() * 1e3;
+            modules += 1;
+            let Ok(m) = result else {
+                panics += 1;
+                println!("PANIC {name}");
+                continue;
+            };
+            if let Some(e) = watch.error.take() {
+                invalid += 1;
+                println!("INVALID {name}: {e}");
+            }
+            let b = Count::of(&m);
+            if list {
+                println!("{name}: {time:.2} ms\n    {}\n    {}", a.line(), b.line());
+            }
+            before.add(a);
+            after.add(b);
+            times.push((time, name.clone()));
+        }
+    }
+    println!("{modules} modules, {panics} panics, {invalid} invalid");
+    println!("before: {}\nafter:  {}", before.line(), after.line());
+    times.sort_by(|a, b| a.0.total_cmp(&b.0));
+    if !times.is_empty() {
+        let at = |p: usize| times[(times.len() - 1) * p / 100].0;
+        println!("time: median {:.3} ms, p90 {:.3} ms, most {:.3} ms", at(50), at(90), at(100));
+        for (t, name) in times.iter().rev().take(8) {
+            println!("    {t:9.3} ms  {name}");
+        }
+    }
+    for (name, t, n) in &watch.times.rows {
+        println!("{:>12} {:9.1} ms {n:8} runs", name, t.as_secs_f64() * 1e3);
+    }
+}
