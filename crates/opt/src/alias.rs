@@ -34,8 +34,6 @@ pub enum Class {
     Id(u8),
 }
 
-/// Most classes in use: a mask of them fits a word.
-pub const MAX_CLASSES: usize = 64;
 /// Variables of a space that get a class of their own; the rest share one.
 const VAR_CLASSES: u32 = 24;
 
@@ -61,6 +59,7 @@ pub struct Addresses {
     known: Vec<Option<(Root, u32)>>,
     /// By variable; [`PRIVATE`] or [`SHARED`] when the space is one class.
     var_class: Vec<u8>,
+    classes: u8,
     read_only: Vec<bool>,
 }
 
@@ -72,6 +71,7 @@ impl Addresses {
             strides: Vec::new(),
             known: vec![None; m.func.values.len()],
             var_class: Vec::new(),
+            classes: FIRST_VAR,
             read_only: read_only(m),
         };
         let (mut private, mut shared) = (true, true);
@@ -110,7 +110,13 @@ impl Addresses {
                 whole
             });
         }
+        a.classes = next;
         a
+    }
+
+    /// Number of classes: [`Class::Id`] is below it. At most 64, so that a mask of them fits a word.
+    pub fn classes(&self) -> usize {
+        self.classes as usize
     }
 
     /// Root and offset of an address.

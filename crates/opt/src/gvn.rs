@@ -10,7 +10,7 @@
 //!
 //! Left out: equal block parameters (see `cfg`), loads that are available on some paths only.
 
-use crate::alias::{Addresses, Class, MAX_CLASSES, Root};
+use crate::alias::{Addresses, Class, Root};
 use crate::graph::{Dom, Graph, Loops};
 use crate::subst::Subst;
 use kempe_ir::*;
@@ -57,7 +57,8 @@ struct Gvn<'a> {
     exprs: FxHashMap<Key, Inst>,
     def_block: Vec<Block>,
     facts: FxHashMap<Value, SmallVec<[(Block, bool); 2]>>,
-    state: [ClassState; MAX_CLASSES],
+    /// By class.
+    state: Vec<ClassState>,
     stores: u32,
     held: FxHashMap<(Root, u32, u32), Held>,
     /// Number of the last store to a word of a root.
@@ -74,6 +75,8 @@ pub fn run(m: &mut Module) -> bool {
     let loops = Loops::new(&m.func, &g);
     let addr = Addresses::new(m);
     let subst = Subst::new(&m.func);
+    let classes = addr.classes();
+    let insts: usize = m.func.layout.iter().map(|&b| m.func.blocks[b].insts.len()).sum();
     let entry = m.func.layout[0];
     let n = m.func.blocks.len();
     let def_block = vec![entry; m.func.insts.len()];
@@ -83,10 +86,10 @@ pub fn run(m: &mut Module) -> bool {
         dom: &dom,
         addr,
         subst,
-        exprs: FxHashMap::default(),
+        exprs: FxHashMap::with_capacity_and_hasher(insts, Default::default()),
         def_block,
         facts: FxHashMap::default(),
-        state: [fresh; MAX_CLASSES],
+        state: vec![fresh; classes],
         stores: 0,
         held: FxHashMap::default(),
         words: FxHashMap::default(),
@@ -96,9 +99,9 @@ pub fn run(m: &mut Module) -> bool {
         changed: false,
     };
     let written = v.written_by_loop(&g, &loops);
-    // State at the end of every block; states are kept only where memory is written at all.
-    let mut ends: Vec<Option<Box<[ClassState; MAX_CLASSES]>>> = vec![None; n];
     let writes = v.writes();
+    // State at the end of every block, by block and class; states are kept only where memory is written at all.
+    let mut ends: Vec<ClassState> = if writes { vec![fresh; n * classes] } else { Vec::new() };
     for at in 0..v.m.func.layout.len() {
         let b = v.m.func.layout[at];
         if writes && at > 0 {
@@ -107,7 +110,7 @@ pub fn run(m: &mut Module) -> bool {
         v.learn(&g, b);
         v.block(b);
         if writes {
-            ends[b.index()] = Some(Box::new(v.state));
+            ends[b.index() * classes..][..classes].copy_from_slice(&v.state);
         }
     }
     let (mut subst, changed, bools) = (v.subst, v.changed, v.bool_insts);
@@ -159,30 +162,16 @@ impl Gvn<'_> {
     }
 
     /// The state of memory at the entry of a block.
-    fn enter(
-        &mut self,
-        g: &Graph,
-        b: Block,
-        ends: &[Option<Box<[ClassState; MAX_CLASSES]>>],
-        written: &FxHashMap<Block, u64>,
-    ) {
-        let mut preds = g.preds(b).iter().filter(|e| !g.is_back(e.from, b)).map(|e| &ends[e.from.index()]);
+    fn enter(&mut self, g: &Graph, b: Block, ends: &[ClassState], written: &FxHashMap<Block, u64>) {
+        let n = self.state.len();
+        let end = |b: Block| &ends[b.index() * n..][..n];
+        let mut preds = g.preds(b).iter().filter(|e| !g.is_back(e.from, b)).map(|e| e.from);
+        let Some(first) = preds.next() else { return };
+        self.state.copy_from_slice(end(first));
         let mut forget = written.get(&b).copied().unwrap_or(0);
-        let Some(Some(first)) = preds.next() else {
-            self.forget(u64::MAX);
-            return;
-        };
-        self.state = **first;
         for other in preds {
-            match other {
-                Some(o) => {
-                    for c in 0..MAX_CLASSES {
-                        if o[c] != self.state[c] {
-                            forget |= 1 << c;
-                        }
-                    }
-                }
-                None => forget = u64::MAX,
+            for (c, (x, y)) in self.state.iter().zip(end(other)).enumerate() {
+                forget |= ((x != y) as u64) << c;
             }
         }
         self.forget(forget);
@@ -197,6 +186,9 @@ impl Gvn<'_> {
         while classes != 0 {
             let c = classes.trailing_zeros() as usize;
             classes &= classes - 1;
+            if c >= self.state.len() {
+                break;
+            }
             self.state[c] = ClassState { root: Root::MAX, last: self.stores, other: self.stores };
         }
     }
