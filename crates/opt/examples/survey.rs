@@ -1,10 +1,11 @@
 //! Optimises every compute module below the given folders and says what came of it: sizes, memory accesses, loops,
 //! time by pass, the slowest modules.
 //!
-//! `cargo run --release -p kempe-opt --example survey -- DIR... [--filter TEXT] [--verify] [--list] [--level 0|1|2] [--repeat N]`
+//! `cargo run --release -p kempe-opt --example survey -- DIR... [--run] [--filter TEXT] [--verify] [--list] [--level 0|1|2] [--repeat N]`
 //!
 //! `--verify` looks at the module after every pass, `--list` prints a line for every module, `--repeat N` times each
-//! module as the least of N runs (and no single passes).
+//! module as the least of N runs (and no single passes), `--run` executes every module before and after on two random
+//! inputs and compares.
 
 use kempe_front::{Language, compile};
 use kempe_ir::{Module, Op, Space, Type};
@@ -106,15 +107,57 @@ impl Count {
     }
 }
 
+/// Runs a module before and after on inputs that stay inside its buffers: `Ok(steps)` when the results are equal,
+/// `Err(None)` when no such input was found or the module uses undefined values, `Err(why)` when they differ.
+fn compare(before: &Module, after: &Module, seed: u64) -> Result<(u64, u64), Option<String>> {
+    use kempe_ir::exec::{Environment, Sizes};
+    use kempe_ir::inputs::{Usage, Verdict, search};
+    use kempe_ir::interp::{Options, Stop, run};
+    const STEPS: u64 = 2_000_000;
+    let options = Options { step_limit: STEPS, ..Options::source() };
+    let usage = Usage::scan(before);
+    let mut expected = None;
+    let inputs = search(before, &usage, seed, |inputs| {
+        let env = match Environment::new(before, inputs, Sizes::source()) {
+            Ok(env) => env,
+            Err(e) => return Verdict::Useless(e),
+        };
+        match run(before, &env, &options) {
+            Ok(r) if !r.undefined.is_empty() => Verdict::Useless("undefined values".to_owned()),
+            Ok(r) => {
+                let all: Vec<Vec<u8>> =
+                    env.buffer_contents(&r.memory).into_iter().map(|b| b.to_vec()).collect();
+                expected = Some((all, r.steps));
+                Verdict::Fine
+            }
+            Err(Stop::Fault { fault, .. }) => Verdict::Outside(fault),
+            Err(e) => Verdict::Useless(e.to_string()),
+        }
+    })
+    .map_err(|_| None)?;
+    let Some((all, steps)) = expected else { return Err(None) };
+    let env = Environment::new(after, &inputs, Sizes::source()).map_err(Some)?;
+    let r = run(after, &env, &options).map_err(|e| Some(e.to_string()))?;
+    let got: Vec<Vec<u8>> = env.buffer_contents(&r.memory).into_iter().map(|b| b.to_vec()).collect();
+    for (n, (a, b)) in all.iter().zip(&got).enumerate() {
+        if let Some(at) = (0..a.len()).find(|&k| a[k] != b[k]) {
+            return Err(Some(format!("buffer {n} differs at byte {at}")));
+        }
+    }
+    Ok((steps, r.steps))
+}
+
 fn main() {
     let mut filter = ".comp.".to_owned();
     let (mut dirs, mut list, mut verify, mut level) = (Vec::new(), false, false, Level::O2);
-    let mut repeat = 1;
+    let (mut repeat, mut execute, mut ran, mut not_run, mut differ) = (1, false, 0, 0, 0);
+    let mut steps = (0, 0);
     let mut args = std::env::args().skip(1);
     while let Some(a) = args.next() {
         match a.as_str() {
             "--filter" => filter = args.next().unwrap_or_default(),
             "--list" => list = true,
+            "--run" => execute = true,
             "--repeat" => repeat = args.next().and_then(|n| n.parse().ok()).unwrap_or(1),
             "--verify" => verify = true,
             "--level" => {
@@ -147,6 +190,7 @@ fn main() {
         };
         for m in all {
             let a = Count::of(&m);
+            let source = m.clone();
             // The least of several runs: other work on the machine only ever adds.
             let mut time = f64::MAX;
             let mut result = None;
@@ -175,6 +219,21 @@ fn main() {
                 invalid += 1;
                 println!("INVALID {name}: {e}");
             }
+            if execute {
+                for seed in 0..2 {
+                    match compare(&source, &m, seed) {
+                        Ok((a, b)) => {
+                            ran += 1;
+                            steps = (steps.0 + a, steps.1 + b);
+                        }
+                        Err(None) => not_run += 1,
+                        Err(Some(why)) => {
+                            differ += 1;
+                            println!("DIFFERS {name} (seed {seed}): {why}");
+                        }
+                    }
+                }
+            }
             let b = Count::of(&m);
             if list {
                 println!("{name}: {time:.2} ms\n    {}\n    {}", a.line(), b.line());
@@ -186,6 +245,12 @@ fn main() {
     }
     println!("{modules} modules, {panics} panics, {invalid} invalid");
     println!("before: {}\nafter:  {}", before.line(), after.line());
+    if execute {
+        println!(
+            "runs: {ran} equal, {differ} differ, {not_run} without usable input; {} instructions executed before, {} after",
+            steps.0, steps.1
+        );
+    }
     times.sort_by(|a, b| a.0.total_cmp(&b.0));
     if !times.is_empty() {
         let at = |p: usize| times[(times.len() - 1) * p / 100].0;
