@@ -41,6 +41,8 @@ struct Checker<'a> {
     /// First fact of a recipe; `recipe_size` parts.
     recipe_fact: Vec<u32>,
     recipe_size: Vec<u8>,
+    /// By value: the recipe that makes it, if any.
+    recipe_of: Vec<Option<Recipe>>,
     sets: Vec<UnitMask>,
     clobbers: Vec<UnitMask>,
     reserved: UnitMask,
@@ -69,7 +71,7 @@ pub(crate) fn check_with(
     graph: &Graph,
     allocation: &Allocation,
 ) -> Result<(), String> {
-    let mut checker = Checker::new(file, program, allocation)?;
+    let mut checker = Checker::new(file, program, allocation, graph)?;
     checker.run(graph)
 }
 
@@ -78,6 +80,7 @@ impl<'a> Checker<'a> {
         file: &'a RegisterFile,
         program: &'a Program,
         allocation: &'a Allocation,
+        graph: &Graph,
     ) -> Result<Checker<'a>, String> {
         let units = file.units.len();
         if allocation.places.len() != program.operands.len() {
@@ -101,6 +104,22 @@ impl<'a> Checker<'a> {
         for &size in &recipe_size {
             recipe_fact.push(next);
             next += size as u32;
+        }
+        // A parameter is what a recipe makes when every argument is; loops are not looked into.
+        let mut recipe_of: Vec<Option<Recipe>> = program.vregs.iter().map(|info| info.recipe).collect();
+        for &block in &graph.rpo {
+            let info = &program.blocks[block as usize];
+            for (index, &param) in info.params.iter().enumerate() {
+                let mut edges = info.preds.iter().flat_map(|pred| {
+                    let succs = program.blocks[pred.0 as usize].succs.iter();
+                    succs.filter(|edge| edge.to.0 == block).map(|edge| recipe_of[edge.args[index].0 as usize])
+                });
+                if let (None, Some(Some(first))) = (recipe_of[param.0 as usize], edges.next()) {
+                    if edges.all(|recipe| recipe == Some(first)) {
+                        recipe_of[param.0 as usize] = Some(first);
+                    }
+                }
+            }
         }
         let sets: Vec<UnitMask> = file.sets.iter().map(|set| UnitMask::of(&set.units)).collect();
         let clobbers: Vec<UnitMask> = file.clobbers.iter().map(|mask| UnitMask::of(mask)).collect();
@@ -149,6 +168,7 @@ impl<'a> Checker<'a> {
             value_fact,
             recipe_fact,
             recipe_size,
+            recipe_of,
             sets,
             clobbers,
             reserved,
@@ -411,12 +431,14 @@ impl<'a> Checker<'a> {
             let size = program.vregs[op.vreg.0 as usize].size;
             let first = self.value_fact[op.vreg.0 as usize];
             self.forget(state, first, size);
+            let recipe = self.recipe_of[op.vreg.0 as usize];
             for part in 0..size as u16 {
-                let facts = if self.unused[range.start + index] {
-                    Facts::new()
-                } else {
-                    Facts::from_slice(&[first + part as u32])
-                };
+                let mut facts = Facts::new();
+                if !self.unused[range.start + index] {
+                    facts.push(first + part as u32);
+                    // What it makes is also what the recipe makes.
+                    facts.extend(recipe.map(|r| self.recipe_fact[r.0 as usize] + part as u32));
+                }
                 self.set_facts(state, (places[index].0 + part) as usize, facts);
             }
         }
@@ -482,7 +504,8 @@ impl<'a> Checker<'a> {
         for part in 0..info.size as u32 {
             let fact = self.value_fact[op.vreg.0 as usize] + part;
             let facts = &state.places[unit.0 as usize + part as usize];
-            let made = info.recipe.map(|recipe| self.recipe_fact[recipe.0 as usize] + part);
+            let recipe = self.recipe_of[op.vreg.0 as usize];
+            let made = recipe.map(|recipe| self.recipe_fact[recipe.0 as usize] + part);
             let found = facts.contains(&fact)
                 || made.is_some_and(|made| facts.contains(&made))
                 || state.anywhere.binary_search(&fact).is_ok();
@@ -556,7 +579,8 @@ impl<'a> Checker<'a> {
                     anywhere.push(new);
                     continue;
                 }
-                let made = source.recipe.map(|recipe| self.recipe_fact[recipe.0 as usize] + part);
+                let made =
+                    self.recipe_of[arg.0 as usize].map(|recipe| self.recipe_fact[recipe.0 as usize] + part);
                 for from in [Some(fact), made].into_iter().flatten() {
                     let next = head.insert(from, links.len() as u32).unwrap_or(NONE);
                     links.push((new, next));

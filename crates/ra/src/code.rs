@@ -28,12 +28,6 @@ pub(crate) enum StepKind {
     Fill(u32),
 }
 
-impl StepKind {
-    pub fn touches_memory(self) -> bool {
-        matches!(self, StepKind::Store(_) | StepKind::Fill(_))
-    }
-}
-
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
     pub kind: StepKind,
@@ -207,16 +201,5 @@ impl Code {
     /// Units that a value occupies in a count: its size, rounded up as its alignment is.
     pub fn weight(&self, vreg: u32) -> u32 {
         (self.vregs[vreg as usize].size as u32).next_power_of_two()
-    }
-
-    /// The block of every step.
-    pub fn block_of_steps(&self) -> Vec<u32> {
-        let mut out = vec![0; self.steps.len()];
-        for (index, block) in self.blocks.iter().enumerate() {
-            for step in block.steps.clone() {
-                out[step as usize] = index as u32;
-            }
-        }
-        out
     }
 }

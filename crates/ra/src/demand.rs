@@ -42,6 +42,7 @@ pub(crate) struct Limits {
     nested: Vec<bool>,
     /// Class of a set under a clobber mask: `set * clobbers + clobber`.
     class_of: Vec<Class>,
+    used_clobbers: Vec<ClobberId>,
     unit_class: Vec<Class>,
     /// By class: bits of the bounds that contain it.
     in_bounds: Vec<u64>,
@@ -104,6 +105,7 @@ impl Limits {
             memory_clobbers: file.memory_edit_clobbers,
             nested,
             class_of: Vec::new(),
+            used_clobbers: Vec::new(),
             unit_class: vec![Class::MAX; file.units.len()],
             in_bounds: Vec::new(),
             capacity: Vec::new(),
@@ -137,6 +139,8 @@ impl Limits {
         for info in &program.insts {
             used_clobbers[info.clobbers.0 as usize] = true;
         }
+        let clobber_ids = (0..count).filter(|&clobber| used_clobbers[clobber]);
+        self.used_clobbers = clobber_ids.map(|clobber| ClobberId(clobber as u8)).collect();
         let mut masks: Vec<UnitMask> = Vec::new();
         let mut known: FxHashMap<UnitMask, Class> = FxHashMap::default();
         let mut intern = |mask: UnitMask, masks: &mut Vec<UnitMask>| {
@@ -201,6 +205,19 @@ impl Limits {
     /// Bits of the bounds in which a value of `set` counts that must survive `clobbers`.
     pub fn bounds_of(&self, set: SetId, clobbers: ClobberId) -> u64 {
         self.in_bounds[self.class(set, clobbers) as usize]
+    }
+
+    /// Bits of all bounds that some value of `set` can count in.
+    pub fn full_bounds(&self, set: SetId) -> u64 {
+        let used = self.used_clobbers.iter();
+        used.fold(0, |bits, &clobber| bits | self.bounds_of(set, clobber))
+    }
+
+    /// Units that a value of `set` has between instructions.
+    pub fn room(&self, set: SetId) -> u32 {
+        let mask = self.sets[set.0 as usize];
+        let narrow = mask.minus(&self.clobber_mask(self.memory_clobbers));
+        if self.memory && !narrow.is_empty() { narrow.count() } else { mask.count() }
     }
 
     pub fn node_bounds(&self, node: &Node, clobbers: ClobberId) -> u64 {

@@ -28,6 +28,8 @@ pub(crate) struct Graph {
     pub loop_of: Vec<u32>,
     /// Inner loops stand before the loops around them.
     pub loops: Vec<Loop>,
+    /// All blocks of a loop, inner loops included.
+    pub loop_blocks: Vec<Vec<u32>>,
     /// The block is entered by an edge from itself or from a later block.
     pub is_header: Vec<bool>,
 }
@@ -70,9 +72,18 @@ impl Graph {
             dom_depth,
             loop_of: vec![NONE; count],
             loops: Vec::new(),
+            loop_blocks: Vec::new(),
             is_header: vec![false; count],
         };
         graph.find_loops(program);
+        graph.loop_blocks = vec![Vec::new(); graph.loops.len()];
+        for &block in &graph.rpo {
+            let mut at = graph.loop_of[block as usize];
+            while at != NONE {
+                graph.loop_blocks[at as usize].push(block);
+                at = graph.loops[at as usize].parent;
+            }
+        }
         graph
     }
 

@@ -1,22 +1,26 @@
 //! Register allocation: data in, places and edits out.
 //!
-//! [`allocate`] brings the pressure of every set under its size first ([`spill`], in SSA form), then gives places
-//! out in dominance order ([`scan`]), and hands nothing out that [`check`] has not agreed to. It knows no IR and no GPU.
-//! `docs/register-allocation.md` has the overview.
+//! [`allocate`] brings the pressure of every set under its size first (in SSA form, splitting values), then gives places
+//! out in dominance order, and hands nothing out that checker A ([`check`]) has not agreed to. It knows no IR and no
+//! GPU. `docs/register-allocation.md` has the overview.
 
-#![allow(dead_code)]
-
+mod backing;
 mod check;
 mod code;
+mod couple;
 mod demand;
 mod graph;
 mod liveness;
 mod masks;
 mod moves;
+mod nextuse;
 mod pressure;
 pub mod problem;
+mod rewrite;
 mod scan;
 mod settle;
+mod slots;
+mod spill;
 mod verify;
 mod wishes;
 
@@ -28,6 +32,7 @@ use code::{Code, DIES};
 use demand::Limits;
 use graph::Graph;
 use liveness::Liveness;
+use spill::{Spiller, Trouble};
 
 /// Allocate. The result has passed checker A.
 ///
@@ -48,25 +53,113 @@ pub fn allocate(
     if let Some(vreg) = live.ins(0).next() {
         return Err(Failure::Malformed(format!("v{vreg} is used where it is not defined")));
     }
-    let limits = Limits::new(file, program, options.max_registers, false);
-    let measure = pressure::measure(&code, &live, &limits, &graph);
-    let placed =
-        scan::scan(program, &code, &live, &limits, &graph, costs, file.units.len()).map_err(|stuck| {
-            Failure::OutOfRegisters { at: Inst(stuck.inst), set: stuck.set, live: stuck.live }
-        })?;
-    let unused = code.ops.iter().zip(&code.kills).zip(&code.real);
-    let unused = unused
-        .filter(|((op, kill), real)| op.kind != OperandKind::Use && **kill == DIES && **real != u32::MAX);
-    let mut unused_defs: Vec<u32> = unused.map(|(_, &real)| real).collect();
-    unused_defs.sort_unstable();
-    let allocation = Allocation {
-        places: placed.places,
-        edits: placed.edits,
-        slots: 0,
-        memory_edits: false,
-        max_pressure: measure.max,
-        unused_defs,
+    let mut job = Job { file, program, graph: &graph, costs, options, max_pressure: 0 };
+    // First without memory edits, then, when it takes some, once more without the units that they need.
+    let mut found = None;
+    if !options.force_spill {
+        found = job.attempt(code.clone(), false).ok();
+    }
+    let allocation = match found {
+        Some(allocation) => allocation,
+        None => job.attempt(code, true)?,
     };
     check::check_with(file, program, &graph, &allocation).map_err(Failure::CheckFailed)?;
     Ok(allocation)
+}
+
+struct Job<'a> {
+    file: &'a RegisterFile,
+    program: &'a Program,
+    graph: &'a Graph,
+    costs: &'a Costs,
+    options: &'a Options,
+    max_pressure: u32,
+}
+
+impl Job<'_> {
+    fn attempt(&mut self, mut code: Code, memory: bool) -> Result<Allocation, Failure> {
+        let limits = Limits::new(self.file, self.program, self.options.max_registers, memory);
+        let mut live = Liveness::new(&mut code, self.graph);
+        let mut measure = pressure::measure(&code, &live, &limits, self.graph);
+        if self.max_pressure == 0 {
+            self.max_pressure = measure.max;
+        }
+        if backing::is_needed(&code, &limits, measure.over) {
+            code = backing::keep(&mut code, &live, &limits).map_err(|step| self.full(&code, step))?;
+            live = Liveness::new(&mut code, self.graph);
+            measure = pressure::measure(&code, &live, &limits, self.graph);
+        }
+        let mut slots = 0;
+        if measure.over != 0 || self.options.force_spill {
+            let mut spiller = Spiller {
+                code: &mut code,
+                live: &live,
+                limits: &limits,
+                graph: self.graph,
+                costs: self.costs,
+                measure: &measure,
+                recipe_costs: &self.program.recipe_cost,
+                force: self.options.force_spill,
+            };
+            let decided = spiller.run();
+            let coupled = decided
+                .and_then(|decisions| couple::couple(&code, &live, &limits, self.graph, decisions))
+                .map_err(|trouble| match trouble {
+                    Trouble::Full { step, set, live } => Failure::OutOfRegisters {
+                        at: Inst(code.steps[step as usize].inst),
+                        set,
+                        live: self.real_values(&live),
+                    },
+                    Trouble::NeedsMemory => self.full(&code, 0),
+                })?;
+            slots = coupled.slots;
+            code = rewrite::rewrite(&code, coupled.insertions, self.file.memory_edit_clobbers);
+            live = Liveness::new(&mut code, self.graph);
+            if let Some(vreg) = live.ins(0).next() {
+                return Err(Failure::CheckFailed(format!("v{vreg} is lost on some path after spilling")));
+            }
+        }
+        let placed =
+            scan::scan(self.program, &code, &live, &limits, self.graph, self.costs, self.file.units.len())
+                .map_err(|stuck| Failure::OutOfRegisters {
+                    at: Inst(stuck.inst),
+                    set: stuck.set,
+                    live: stuck
+                        .live
+                        .into_iter()
+                        .filter(|v| (v.0 as usize) < self.program.vregs.len())
+                        .collect(),
+                })?;
+        let unused = code.ops.iter().zip(&code.kills).zip(&code.real);
+        let unused = unused
+            .filter(|((op, kill), real)| op.kind != OperandKind::Use && **kill == DIES && **real != u32::MAX);
+        let mut unused_defs: Vec<u32> = unused.map(|(_, &real)| real).collect();
+        unused_defs.sort_unstable();
+        let memory_edits =
+            placed.edits.iter().any(|(_, edit)| matches!(edit, Edit::Spill { .. } | Edit::Fill { .. }));
+        Ok(Allocation {
+            places: placed.places,
+            edits: placed.edits,
+            slots,
+            memory_edits,
+            max_pressure: self.max_pressure,
+            unused_defs,
+        })
+    }
+
+    fn full(&self, code: &Code, step: u32) -> Failure {
+        let step = &code.steps[step as usize];
+        let ops = &code.ops[step.ops()];
+        Failure::OutOfRegisters {
+            at: Inst(step.inst),
+            set: ops.first().map_or(SetId(0), |op| op.set),
+            live: self.real_values(&ops.iter().map(|op| op.vreg.0).collect::<Vec<_>>()),
+        }
+    }
+
+    /// Shadows have no meaning outside.
+    fn real_values(&self, values: &[u32]) -> Vec<VReg> {
+        let known = values.iter().filter(|&&vreg| (vreg as usize) < self.program.vregs.len());
+        known.map(|&vreg| VReg(vreg)).collect()
+    }
 }

@@ -17,7 +17,7 @@ pub(crate) struct Liveness {
     words: usize,
     live_in: Vec<u64>,
     live_out: Vec<u64>,
-    /// For parameters: is it read at all?
+    /// For parameters: is it read at all? The argument of one that is not is not read either.
     pub param_live: Vec<bool>,
 }
 
@@ -33,9 +33,6 @@ impl Liveness {
         for (index, block) in code.blocks.iter().enumerate() {
             let reads = &mut reads[index * words..(index + 1) * words];
             let writes = &mut writes[index * words..(index + 1) * words];
-            for &param in &block.params {
-                set(writes, live.bit[param as usize]);
-            }
             for step in block.steps.clone() {
                 let ops = &code.ops[code.steps[step as usize].ops()];
                 for op in ops.iter().filter(|op| op.kind == OperandKind::Use) {
@@ -46,12 +43,6 @@ impl Liveness {
                 }
                 for op in ops.iter().filter(|op| op.kind != OperandKind::Use) {
                     set(writes, live.bit[op.vreg.0 as usize]);
-                }
-            }
-            for &arg in block.succs.iter().flat_map(|edge| &edge.args) {
-                let bit = live.bit[arg as usize];
-                if bit != NONE && !has(writes, bit) {
-                    set(reads, bit);
                 }
             }
         }
@@ -72,12 +63,26 @@ impl Liveness {
                     }
                 }
                 live.live_out[at..at + words].copy_from_slice(&out);
-                let mut changed = false;
-                for k in 0..words {
-                    let value = reads[at + k] | (out[k] & !writes[at + k]);
-                    changed |= value != live.live_in[at + k];
-                    live.live_in[at + k] = value;
+                for edge in &code.blocks[block as usize].succs {
+                    for (&arg, &param) in edge.args.iter().zip(&code.blocks[edge.to as usize].params) {
+                        if live.param_live[param as usize] {
+                            set(&mut out, live.bit[arg as usize]);
+                        }
+                    }
                 }
+                for k in 0..words {
+                    out[k] = reads[at + k] | (out[k] & !writes[at + k]);
+                }
+                let mut changed = false;
+                for &param in &code.blocks[block as usize].params {
+                    let bit = live.bit[param as usize];
+                    if has(&out, bit) {
+                        out[bit as usize / 64] &= !(1 << (bit % 64));
+                        changed |= !std::mem::replace(&mut live.param_live[param as usize], true);
+                    }
+                }
+                changed |= live.live_in[at..at + words] != out[..];
+                live.live_in[at..at + words].copy_from_slice(&out);
                 if changed {
                     for &pred in &code.blocks[block as usize].preds {
                         dirty[pred as usize] = true;
@@ -105,9 +110,6 @@ impl Liveness {
         };
         for (index, block) in code.blocks.iter().enumerate() {
             let index = index as u32;
-            for &param in &block.params {
-                home_block[param as usize] = index;
-            }
             for step in block.steps.clone() {
                 let ops = &code.ops[code.steps[step as usize].ops()];
                 for op in ops.iter().filter(|op| op.kind == OperandKind::Use) {
@@ -120,6 +122,10 @@ impl Liveness {
             for &arg in block.succs.iter().flat_map(|edge| &edge.args) {
                 note(arg, index, &home_block);
             }
+        }
+        // Parameters always have a bit: whether their arguments are read depends on it.
+        for &param in code.blocks.iter().flat_map(|block| &block.params) {
+            note(param, NONE - 1, &home_block);
         }
         let words = values.len().div_ceil(64);
         let count = code.blocks.len();
@@ -144,8 +150,9 @@ impl Liveness {
                 live[vreg as usize] = mark;
             }
             for edge in 0..code.blocks[index].succs.len() {
-                for &arg in &code.blocks[index].succs[edge].args {
-                    if !code.is_undefined(arg) {
+                let edge = &code.blocks[index].succs[edge];
+                for (&arg, &param) in edge.args.iter().zip(&code.blocks[edge.to as usize].params) {
+                    if !code.is_undefined(arg) && self.param_live[param as usize] {
                         live[arg as usize] = mark;
                     }
                 }
@@ -170,9 +177,6 @@ impl Liveness {
                 for op in range.filter(|&op| code.ops[op].kind == OperandKind::Use) {
                     live[code.ops[op].vreg.0 as usize] = mark;
                 }
-            }
-            for &param in &code.blocks[index].params {
-                self.param_live[param as usize] = live[param as usize] == mark;
             }
         }
     }

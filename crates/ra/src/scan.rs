@@ -19,7 +19,6 @@ use crate::wishes::{NO_UNIT, Wishes};
 /// Where no place could be found.
 pub(crate) struct Stuck {
     pub inst: u32,
-    pub step: u32,
     pub set: SetId,
     pub live: Vec<VReg>,
 }
@@ -374,10 +373,10 @@ impl Scan<'_> {
     }
 
     fn stuck(&self, step: u32, values: Vec<u32>) -> Stuck {
-        let set = values.first().map_or(SetId(0), |&vreg| self.code.vregs[vreg as usize].home);
+        let first = values.iter().find(|&&vreg| vreg != NONE);
+        let set = first.map_or(SetId(0), |&vreg| self.code.vregs[vreg as usize].home);
         Stuck {
             inst: self.code.steps[step as usize].inst,
-            step,
             set,
             live: values.into_iter().filter(|&vreg| vreg != NONE).map(VReg).collect(),
         }

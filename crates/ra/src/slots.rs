@@ -1,0 +1,179 @@
+//! Spill slots: which values share one.
+//!
+//! A parameter that lives in memory takes the slot of its arguments where their live ranges do not overlap, so that no
+//! edge has to copy memory to memory (webs as in Braun & Hack; the test is the usual one in SSA form: two values
+//! overlap exactly when one is live where the other is defined). Webs whose spans in layout order are disjoint then
+//! share slots by a linear scan.
+//!
+//! Left out: holes in spans.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::code::*;
+use crate::graph::NONE;
+use crate::liveness::Liveness;
+use crate::problem::OperandKind;
+
+/// Most members of a web; each union tests all pairs.
+const MAX_WEB: usize = 12;
+
+pub(crate) struct Slots {
+    /// First slot of a value, or [`NONE`].
+    pub slot: Vec<u32>,
+    pub count: u32,
+}
+
+/// Give slots to the values in `wanted`; `memory_params` are `(block, parameter index)` of those born in memory.
+pub(crate) fn assign(code: &Code, live: &Liveness, wanted: &[bool], memory_params: &[(u32, u32)]) -> Slots {
+    let count = code.vregs.len();
+    // Where a value is defined: block and step (`NONE` for parameters).
+    let mut def = vec![(NONE, NONE); count];
+    for (index, block) in code.blocks.iter().enumerate() {
+        for &param in &block.params {
+            def[param as usize] = (index as u32, NONE);
+        }
+        for step in block.steps.clone() {
+            for op in &code.ops[code.steps[step as usize].ops()] {
+                if op.kind != OperandKind::Use {
+                    def[op.vreg.0 as usize] = (index as u32, step);
+                }
+            }
+        }
+    }
+    let mut web: Vec<u32> = (0..count as u32).collect();
+    let mut members: Vec<Vec<u32>> = vec![Vec::new(); count];
+    let list = |members: &[Vec<u32>], root: u32| -> Vec<u32> {
+        let known = &members[root as usize];
+        if known.is_empty() { vec![root] } else { known.clone() }
+    };
+    for &(block, index) in memory_params {
+        let info = &code.blocks[block as usize];
+        let param = info.params[index as usize];
+        for &pred in &info.preds {
+            let edge = code.blocks[pred as usize].succs.iter().find(|edge| edge.to == block);
+            let Some(&arg) = edge.and_then(|edge| edge.args.get(index as usize)) else { continue };
+            if !wanted[arg as usize] || code.is_undefined(arg) {
+                continue;
+            }
+            let (a, b) = (web[param as usize], web[arg as usize]);
+            if a == b {
+                continue;
+            }
+            let (mine, theirs) = (list(&members, a), list(&members, b));
+            if mine.len() + theirs.len() > MAX_WEB
+                || mine.iter().any(|&x| theirs.iter().any(|&y| overlap(code, live, &def, x, y)))
+            {
+                continue;
+            }
+            for &value in &theirs {
+                web[value as usize] = a;
+            }
+            members[b as usize] = Vec::new();
+            members[a as usize] = mine.into_iter().chain(theirs).collect();
+        }
+    }
+    spread(code, live, wanted, &web)
+}
+
+fn overlap(code: &Code, live: &Liveness, def: &[(u32, u32)], a: u32, b: u32) -> bool {
+    live_at(code, live, a, def[b as usize]) || live_at(code, live, b, def[a as usize])
+}
+
+/// Is `vreg` live just after the definition at `at`?
+fn live_at(code: &Code, live: &Liveness, vreg: u32, at: (u32, u32)) -> bool {
+    let (block, step) = at;
+    if block == NONE {
+        return false;
+    }
+    let info = &code.blocks[block as usize];
+    let first = if step == NONE { info.steps.start } else { step };
+    let reads = |step: u32| {
+        let ops = &code.ops[code.steps[step as usize].ops()];
+        ops.iter().any(|op| op.kind == OperandKind::Use && op.vreg.0 == vreg)
+    };
+    let from = if step == NONE { first } else { first + 1 };
+    // Defined in this block at or before the point, or live into it.
+    let defined_before = live.is_in(block, vreg)
+        || info.params.contains(&vreg)
+        || (info.steps.start..from).any(|step| {
+            let ops = &code.ops[code.steps[step as usize].ops()];
+            ops.iter().any(|op| op.kind != OperandKind::Use && op.vreg.0 == vreg)
+        });
+    defined_before
+        && (live.is_out(block, vreg)
+            || info.succs.iter().any(|edge| edge.args.contains(&vreg))
+            || (from..info.steps.end).any(reads))
+}
+
+/// Webs with disjoint spans share slots.
+fn spread(code: &Code, live: &Liveness, wanted: &[bool], web: &[u32]) -> Slots {
+    let count = code.vregs.len();
+    let mut span = vec![(u32::MAX, 0u32); count];
+    let mut touch = |vreg: u32, at: u32| {
+        if wanted[vreg as usize] {
+            let span = &mut span[web[vreg as usize] as usize];
+            span.0 = span.0.min(at);
+            span.1 = span.1.max(at);
+        }
+    };
+    for (index, block) in code.blocks.iter().enumerate() {
+        for vreg in live.ins(index as u32) {
+            touch(vreg, 2 * block.steps.start);
+        }
+        for &param in &block.params {
+            touch(param, 2 * block.steps.start);
+        }
+        for vreg in live.outs(index as u32) {
+            touch(vreg, 2 * block.steps.end);
+        }
+        for step in block.steps.clone() {
+            for op in &code.ops[code.steps[step as usize].ops()] {
+                touch(op.vreg.0, 2 * step + 1);
+            }
+        }
+        for edge in &block.succs {
+            for &arg in &edge.args {
+                touch(arg, 2 * block.steps.end);
+            }
+            // Parameters in memory are written here.
+            for &param in &code.blocks[edge.to as usize].params {
+                touch(param, 2 * block.steps.end - 1);
+            }
+        }
+    }
+    let mut webs: Vec<u32> = (0..count as u32).filter(|&v| span[v as usize].0 != u32::MAX).collect();
+    webs.sort_by_key(|&v| (span[v as usize], v));
+    let mut slots = Slots { slot: vec![NONE; count], count: 0 };
+    let mut first = vec![NONE; count];
+    // By size: runs in use `(last position, slot)`.
+    let mut in_use: Vec<BinaryHeap<Reverse<(u32, u32)>>> = Vec::new();
+    for root in webs {
+        let size = code.vregs[root as usize].size as usize;
+        if in_use.len() <= size {
+            in_use.resize_with(size + 1, BinaryHeap::new);
+        }
+        let (start, end) = span[root as usize];
+        let free =
+            in_use[size].peek().filter(|Reverse((last, _))| *last < start).map(|Reverse(entry)| entry.1);
+        let slot = match free {
+            Some(slot) => {
+                in_use[size].pop();
+                slot
+            }
+            None => {
+                let slot = slots.count;
+                slots.count += size as u32;
+                slot
+            }
+        };
+        in_use[size].push(Reverse((end, slot)));
+        first[root as usize] = slot;
+    }
+    for vreg in 0..count {
+        if wanted[vreg] {
+            slots.slot[vreg] = first[web[vreg] as usize];
+        }
+    }
+    slots
+}

@@ -1,0 +1,611 @@
+//! Spilling before colouring, over the SSA form (Braun & Hack 2009): walk the blocks in reverse postorder with the set
+//! of values that are in registers, bring in what the next step reads, and where the step does not fit put out what is
+//! least worth keeping. Values are split at the points where they are put out and brought back, nothing is spilled
+//! everywhere, and nothing is started over.
+//!
+//! What is least worth keeping: distance to the next use (in steps, loops weighing in: [`crate::nextuse`]) divided
+//! by what putting it out and getting it back costs. Values with a recipe are made again and never stored.
+//!
+//! A *region*, a run of steps before which no memory edit may stand, counts as one step: what it reads is brought in
+//! before it, and what is defined in it can only be put out after it. Between regions values stand only where memory
+//! edits leave them alone ([`crate::demand`] counts that way), so an edit may go anywhere there.
+//!
+//! The pass decides what is in registers where; [`crate::couple`] derives stores, slots and edge edits from it.
+
+use crate::code::*;
+use crate::demand::*;
+use crate::graph::{Graph, NONE};
+use crate::liveness::Liveness;
+use crate::nextuse::{Distances, LOOP_EXIT_DISTANCE, NEVER, NextUse};
+use crate::pressure::Measure;
+use crate::problem::*;
+use crate::rewrite::{Insertion, PHASE_FILL, PHASE_REMAKE};
+
+/// Why spilling did not get through.
+pub(crate) enum Trouble {
+    /// Without memory edits it does not fit.
+    NeedsMemory,
+    /// Not even with everything else in memory.
+    Full { step: u32, set: SetId, live: Vec<u32> },
+}
+
+/// A value was put out before `step` of `block`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Eviction {
+    pub vreg: u32,
+    pub block: u32,
+    pub step: u32,
+}
+
+/// What was decided.
+pub(crate) struct Decisions {
+    /// Fills have no slot yet (`StepKind::Fill(NONE)`).
+    pub insertions: Vec<Insertion>,
+    pub evictions: Vec<Eviction>,
+    /// Values in registers at the start (after the edge's edits) and the end of every block.
+    pub entry: Vec<Vec<u32>>,
+    pub exit: Vec<Vec<u32>>,
+}
+
+pub(crate) struct Spiller<'a> {
+    pub code: &'a mut Code,
+    pub live: &'a Liveness,
+    pub limits: &'a Limits,
+    pub graph: &'a Graph,
+    pub costs: &'a Costs,
+    pub measure: &'a Measure,
+    pub recipe_costs: &'a [f32],
+    pub force: bool,
+}
+
+struct Walk<'a, 'b> {
+    s: &'b mut Spiller<'a>,
+    next: NextUse,
+    def_frequency: Vec<f32>,
+    /// Values in registers, and where each stands in the list.
+    resident: Vec<u32>,
+    position: Vec<u32>,
+    counts: Counts,
+    /// Position of the next use of a resident value, from the start of the block.
+    upcoming: Vec<u32>,
+    /// Position of the next use after an operand.
+    after: Vec<u32>,
+    /// Has it been put out before (so that no further store is needed)?
+    stored: Vec<bool>,
+    /// Last step of the current region that reads the value, or that it was defined there.
+    locked: Vec<u32>,
+    /// Marks for [`Walk::choose_entry`].
+    mark: Vec<u32>,
+    marks: u32,
+    scratch: Distances,
+    nodes: Vec<Node>,
+    pressure: Pressure,
+    out: Decisions,
+}
+
+impl<'a> Spiller<'a> {
+    pub fn run(&mut self) -> Result<Decisions, Trouble> {
+        let next = NextUse::new(self.code, self.live, self.graph);
+        let count = self.code.vregs.len();
+        let blocks = self.code.blocks.len();
+        let mut def_frequency = vec![1.0f32; count];
+        for block in &self.code.blocks {
+            for &param in &block.params {
+                def_frequency[param as usize] = block.frequency;
+            }
+            for step in block.steps.clone() {
+                for op in &self.code.ops[self.code.steps[step as usize].ops()] {
+                    if op.kind != OperandKind::Use {
+                        def_frequency[op.vreg.0 as usize] = block.frequency;
+                    }
+                }
+            }
+        }
+        let counts = Counts::new(self.limits);
+        let after = vec![NEVER; self.code.ops.len()];
+        let mut walk = Walk {
+            s: self,
+            next,
+            def_frequency,
+            resident: Vec::new(),
+            position: vec![NONE; count],
+            counts,
+            upcoming: vec![NEVER; count],
+            after,
+            stored: vec![false; count],
+            locked: vec![NONE; count],
+            mark: vec![0; count],
+            marks: 0,
+            scratch: Distances::new(count),
+            nodes: Vec::new(),
+            pressure: Pressure::default(),
+            out: Decisions {
+                insertions: Vec::new(),
+                evictions: Vec::new(),
+                entry: vec![Vec::new(); blocks],
+                exit: vec![Vec::new(); blocks],
+            },
+        };
+        for index in 0..walk.s.graph.rpo.len() {
+            let block = walk.s.graph.rpo[index];
+            walk.block(block)?;
+        }
+        Ok(walk.out)
+    }
+}
+
+impl Walk<'_, '_> {
+    fn is_in(&self, vreg: u32) -> bool {
+        self.position[vreg as usize] != NONE
+    }
+
+    fn bring(&mut self, vreg: u32) {
+        if self.position[vreg as usize] == NONE {
+            self.position[vreg as usize] = self.resident.len() as u32;
+            self.resident.push(vreg);
+            self.counts.add(self.s.code, vreg);
+        }
+    }
+
+    fn drop(&mut self, vreg: u32) {
+        let at = std::mem::replace(&mut self.position[vreg as usize], NONE);
+        if at == NONE {
+            return;
+        }
+        self.resident.swap_remove(at as usize);
+        if let Some(&moved) = self.resident.get(at as usize) {
+            self.position[moved as usize] = at;
+        }
+        self.counts.sub(self.s.code, vreg);
+    }
+
+    /// Can it be put out at all?
+    fn evictable(&self, vreg: u32) -> bool {
+        let info = &self.s.code.vregs[vreg as usize];
+        info.recipe.is_some()
+            || self.s.limits.memory && self.s.limits.backing[info.home.0 as usize] == Backing::Memory
+    }
+
+    /// Can it be put out in the region that begins at step `region`?
+    fn evictable_at(&self, vreg: u32, region: u32) -> bool {
+        self.evictable(vreg) && (self.has_recipe(vreg) || !self.s.code.steps[region as usize].no_memory)
+    }
+
+    fn has_recipe(&self, vreg: u32) -> bool {
+        self.s.code.vregs[vreg as usize].recipe.is_some()
+    }
+
+    fn block(&mut self, block: u32) -> Result<(), Trouble> {
+        let entry = self.choose_entry(block);
+        while let Some(&vreg) = self.resident.last() {
+            self.drop(vreg);
+        }
+        for &vreg in &entry {
+            self.bring(vreg);
+        }
+        self.out.entry[block as usize] = entry;
+        self.look_ahead(block);
+        let steps = self.s.code.blocks[block as usize].steps.clone();
+        let mut start = steps.start;
+        while start < steps.end {
+            let mut end = start + 1;
+            while self.s.limits.memory && end < steps.end && self.s.code.steps[end as usize].no_memory {
+                end += 1;
+            }
+            self.region(block, start, end)?;
+            start = end;
+        }
+        self.out.exit[block as usize] = self.resident.clone();
+        Ok(())
+    }
+
+    /// Next-use positions for every operand of the block and for what is resident at its start.
+    fn look_ahead(&mut self, block: u32) {
+        let code = &*self.s.code;
+        self.next.at_exit(code, self.s.graph, block, &mut self.scratch);
+        let steps = code.blocks[block as usize].steps.clone();
+        for step in steps.clone().rev() {
+            let range = code.steps[step as usize].ops();
+            for op in range.clone() {
+                self.after[op] = self.scratch.get(code.ops[op].vreg.0);
+            }
+            for op in range.filter(|&op| code.ops[op].kind == OperandKind::Use) {
+                self.scratch.set(code.ops[op].vreg.0, step - steps.start);
+            }
+        }
+        for &vreg in &self.resident {
+            self.upcoming[vreg as usize] = self.scratch.get(vreg);
+        }
+    }
+
+    fn region(&mut self, block: u32, start: u32, end: u32) -> Result<(), Trouble> {
+        let base = self.s.code.blocks[block as usize].steps.start;
+        // What must be here before the region begins: all it reads and does not define, except recipes.
+        let mut needs: Vec<u32> = Vec::new();
+        let mut locks: Vec<u32> = Vec::new();
+        let mut defined: Vec<u32> = Vec::new();
+        for step in start..end {
+            for op in self.s.code.steps[step as usize].ops() {
+                let op = &self.s.code.ops[op];
+                let vreg = op.vreg.0;
+                if self.s.code.is_undefined(vreg) {
+                    continue;
+                }
+                if op.kind == OperandKind::Use {
+                    if !self.has_recipe(vreg) {
+                        self.locked[vreg as usize] = step;
+                        locks.push(vreg);
+                        if !self.is_in(vreg) && !needs.contains(&vreg) {
+                            needs.push(vreg);
+                        }
+                    }
+                } else if self.s.limits.memory && !self.has_recipe(vreg) {
+                    // Defined here: stays until the region is over.
+                    defined.push(vreg);
+                }
+            }
+        }
+        for &vreg in &defined {
+            self.locked[vreg as usize] = end;
+            locks.push(vreg);
+        }
+        if !defined.is_empty() {
+            needs.retain(|need| self.locked[*need as usize] != end);
+        }
+        if self.s.force {
+            for vreg in self.resident.clone() {
+                let locked = self.locked[vreg as usize];
+                if self.evictable_at(vreg, start) && (locked == NONE || locked < start) {
+                    self.evict(vreg, block, start);
+                }
+            }
+        }
+        if !needs.is_empty() && !self.s.limits.memory {
+            return Err(Trouble::NeedsMemory);
+        }
+        if !needs.is_empty() && self.s.code.steps[start as usize].no_memory {
+            return Err(self.full(start));
+        }
+        for &vreg in &needs {
+            self.bring(vreg);
+            self.upcoming[vreg as usize] = start - base;
+            self.insert(start, PHASE_FILL, StepKind::Fill(NONE), vreg);
+        }
+        for step in start..end {
+            for op in self.s.code.steps[step as usize].ops() {
+                let operand = self.s.code.ops[op];
+                let vreg = operand.vreg.0;
+                if operand.kind == OperandKind::Use && !self.s.code.is_undefined(vreg) && !self.is_in(vreg) {
+                    if let Some(recipe) = self.s.code.vregs[vreg as usize].recipe {
+                        self.bring(vreg);
+                        self.upcoming[vreg as usize] = step - base;
+                        self.insert(step, PHASE_REMAKE, StepKind::Remake(recipe), vreg);
+                    } else {
+                        return Err(self.full(step));
+                    }
+                }
+            }
+            self.make_room(block, step, start)?;
+            self.pass(step);
+        }
+        for vreg in locks {
+            self.locked[vreg as usize] = NONE;
+        }
+        Ok(())
+    }
+
+    fn insert(&mut self, step: u32, phase: u8, kind: StepKind, vreg: u32) {
+        self.out.insertions.push(Insertion { step, phase, kind, vreg, to: NONE, no_memory: false });
+    }
+
+    /// Put a value out before `step`, a place where memory edits may stand.
+    fn evict(&mut self, vreg: u32, block: u32, step: u32) {
+        self.drop(vreg);
+        self.note_eviction(vreg, block, step);
+    }
+
+    fn note_eviction(&mut self, vreg: u32, block: u32, step: u32) {
+        if !self.has_recipe(vreg) {
+            self.out.evictions.push(Eviction { vreg, block, step });
+            self.stored[vreg as usize] = true;
+        }
+    }
+
+    /// The step itself: last uses leave, definitions come.
+    fn pass(&mut self, step: u32) {
+        for op in self.s.code.steps[step as usize].ops() {
+            let vreg = self.s.code.ops[op].vreg.0;
+            if self.s.code.ops[op].kind == OperandKind::Use {
+                self.upcoming[vreg as usize] = self.after[op];
+                if self.s.code.kills[op] == DIES {
+                    self.drop(vreg);
+                }
+            }
+        }
+        for op in self.s.code.steps[step as usize].ops() {
+            if self.s.code.ops[op].kind != OperandKind::Use && self.s.code.kills[op] == LIVES {
+                let vreg = self.s.code.ops[op].vreg.0;
+                self.bring(vreg);
+                self.upcoming[vreg as usize] = self.after[op];
+            }
+        }
+    }
+
+    /// Bits of the bounds that `step` exceeds, before it, in it or after it.
+    fn excess(&mut self, step: u32) -> u64 {
+        let limits = self.s.limits;
+        let code = &*self.s.code;
+        let info = &code.steps[step as usize];
+        self.pressure.start(limits);
+        self.pressure.add_counts(limits, &self.counts, ClobberId(0));
+        let mut over = self.pressure.over(limits);
+        let ops = &code.ops[info.ops()];
+        let kills = &code.kills[info.ops()];
+        let mut through = self.counts.clone();
+        let mut after = self.counts.clone();
+        for (index, op) in ops.iter().enumerate() {
+            let vreg = op.vreg.0;
+            if op.kind != OperandKind::Use {
+                if kills[index] == LIVES {
+                    after.add(code, vreg);
+                }
+            } else if !code.is_undefined(vreg) {
+                let mut before = ops[..index].iter();
+                if !before.any(|o| o.kind == OperandKind::Use && o.vreg == op.vreg) {
+                    through.sub(code, vreg);
+                    if kills[index] != LIVES {
+                        after.sub(code, vreg);
+                    }
+                }
+            }
+        }
+        nodes(code, limits, info, &mut self.nodes);
+        self.pressure.start(limits);
+        self.pressure.add_counts(limits, &through, info.clobbers);
+        self.pressure.add_nodes(limits, &self.nodes, info.clobbers);
+        over |= self.pressure.over(limits);
+        self.pressure.start(limits);
+        self.pressure.add_counts(limits, &after, ClobberId(0));
+        over | self.pressure.over(limits)
+    }
+
+    fn make_room(&mut self, block: u32, step: u32, region: u32) -> Result<(), Trouble> {
+        loop {
+            let over = self.excess(step);
+            if over == 0 {
+                return Ok(());
+            }
+            if let Some(victim) = self.victim(block, step, region, over) {
+                self.evict(victim, block, region);
+                continue;
+            }
+            // Values that the step reads may go right after it.
+            let range = self.s.code.steps[step as usize].ops();
+            let mut best: Option<(f32, u32)> = None;
+            for op in range.clone() {
+                let operand = &self.s.code.ops[op];
+                let vreg = operand.vreg.0;
+                if operand.kind != OperandKind::Use
+                    || self.s.code.kills[op] != LIVES
+                    || self.s.code.is_undefined(vreg)
+                    || !self.evictable_at(vreg, region)
+                {
+                    continue;
+                }
+                let locked = self.locked[vreg as usize];
+                if locked != NONE && locked > step {
+                    continue;
+                }
+                self.upcoming[vreg as usize] = self.after[op];
+                let score = self.score(block, step, vreg);
+                if best.is_none_or(|(most, _)| score > most) {
+                    best = Some((score, vreg));
+                }
+            }
+            let Some((_, vreg)) = best else { return Err(self.full(step)) };
+            let mut first = true;
+            for op in range {
+                let operand = &self.s.code.ops[op];
+                if operand.kind == OperandKind::Use && operand.vreg.0 == vreg {
+                    self.s.code.kills[op] = if first { DIES } else { DIES_AGAIN };
+                    first = false;
+                }
+            }
+            self.note_eviction(vreg, block, region);
+        }
+    }
+
+    /// The resident value that is least worth keeping among those that count where there is too much.
+    fn victim(&self, block: u32, step: u32, region: u32, over: u64) -> Option<u32> {
+        let code = &*self.s.code;
+        let info = &code.steps[step as usize];
+        let ops = &code.ops[info.ops()];
+        let mut best: Option<(f32, u32)> = None;
+        for &vreg in &self.resident {
+            let home = code.vregs[vreg as usize].home;
+            let bounds =
+                self.s.limits.bounds_of(home, ClobberId(0)) | self.s.limits.bounds_of(home, info.clobbers);
+            let locked = self.locked[vreg as usize];
+            if bounds & over == 0
+                || !self.evictable_at(vreg, region)
+                || locked != NONE && locked >= step
+                || ops.iter().any(|op| op.kind == OperandKind::Use && op.vreg.0 == vreg)
+            {
+                continue;
+            }
+            let score = self.score(block, step, vreg);
+            if best.is_none_or(|(most, other)| score > most || score == most && vreg < other) {
+                best = Some((score, vreg));
+            }
+        }
+        best.map(|(_, vreg)| vreg)
+    }
+
+    /// Steps of a register gained per cycle that it costs.
+    fn score(&self, block: u32, step: u32, vreg: u32) -> f32 {
+        let code = &*self.s.code;
+        let here = step - code.blocks[block as usize].steps.start;
+        let distance = self.upcoming[vreg as usize].saturating_sub(here).max(1) as f32;
+        let info = &code.vregs[vreg as usize];
+        let cost = match info.recipe {
+            Some(recipe) => self.s.recipe_cost(recipe),
+            None => {
+                let store = if self.stored[vreg as usize] {
+                    0.0
+                } else {
+                    let frequency = code.blocks[block as usize].frequency;
+                    self.s.costs.spill * (self.def_frequency[vreg as usize] / frequency).min(4.0)
+                };
+                self.s.costs.fill + store
+            }
+        };
+        distance / cost.max(0.1) * info.size as f32
+    }
+
+    fn full(&self, step: u32) -> Trouble {
+        if !self.s.limits.memory {
+            return Trouble::NeedsMemory;
+        }
+        let code = &*self.s.code;
+        let ops = &code.ops[code.steps[step as usize].ops()];
+        let set = ops.first().map_or(SetId(0), |op| op.set);
+        Trouble::Full { step, set, live: self.resident.clone() }
+    }
+
+    /// Which values are in registers where the block begins.
+    fn choose_entry(&mut self, block: u32) -> Vec<u32> {
+        let code = &*self.s.code;
+        let info = &code.blocks[block as usize];
+        match info.preds.len() {
+            0 => return Vec::new(),
+            1 => {
+                let exit = &self.out.exit[info.preds[0] as usize];
+                return exit.iter().copied().filter(|&v| self.s.live.is_in(block, v)).collect();
+            }
+            _ => {}
+        }
+        let rpo = &self.s.graph.rpo_index;
+        let done = |pred: u32| rpo[pred as usize] < rpo[block as usize];
+        let header = self.s.graph.is_header[block as usize];
+        // How much of the incoming frequency has the value in a register. `(value, distance, parameter)`.
+        let mut candidates: Vec<(u32, u32, u32)> =
+            self.next.entry(block).iter().map(|&(vreg, distance)| (vreg, distance, NONE)).collect();
+        for (index, &param) in info.params.iter().enumerate() {
+            if self.s.live.param_live[param as usize] {
+                candidates.push((param, self.next.param(block, index), index as u32));
+            }
+        }
+        let mut share = vec![0.0f32; candidates.len()];
+        let mut total = 0.0;
+        for &pred in info.preds.iter().filter(|&&pred| done(pred)) {
+            let frequency = code.blocks[pred as usize].frequency;
+            total += frequency;
+            self.marks += 1;
+            for &vreg in &self.out.exit[pred as usize] {
+                self.mark[vreg as usize] = self.marks;
+            }
+            let edge = code.blocks[pred as usize].succs.iter().find(|edge| edge.to == block);
+            for (share, &(vreg, _, param)) in share.iter_mut().zip(&candidates) {
+                let source = match edge.and_then(|edge| edge.args.get(param as usize)) {
+                    Some(&arg) => arg,
+                    None => vreg,
+                };
+                let ready = code.is_undefined(source)
+                    || self.mark[source as usize] == self.marks
+                    || param != NONE && code.vregs[source as usize].recipe.is_some();
+                if ready {
+                    *share += frequency;
+                }
+            }
+        }
+        let mut order: Vec<usize> = (0..candidates.len()).collect();
+        // First what has to be here, then what is here on all paths, then what is nearest.
+        let rank = |at: usize| {
+            let (vreg, distance, _) = candidates[at];
+            let beyond = header && distance >= LOOP_EXIT_DISTANCE;
+            let everywhere = share[at] >= total * 0.999;
+            (self.evictable(vreg), beyond, !everywhere && !header, distance, vreg)
+        };
+        order.sort_by_key(|&at| rank(at));
+        let bounds = self.s.limits.capacity.len();
+        let mut used = vec![0u32; bounds];
+        // Room that the loop needs for itself beside what only lives through it.
+        let mut spare: Vec<i64> = vec![i64::MAX; bounds];
+        if header {
+            spare = self.loop_room(block, &candidates);
+        }
+        let mut entry = Vec::new();
+        for at in order {
+            let (vreg, distance, param) = candidates[at];
+            let must = !self.evictable(vreg);
+            let beyond = header && distance >= LOOP_EXIT_DISTANCE;
+            let recipe = self.has_recipe(vreg);
+            if !must {
+                if self.s.force || share[at] == 0.0 && (!header || beyond || recipe) {
+                    continue;
+                }
+                if recipe && share[at] < total * 0.999 && param == NONE {
+                    continue;
+                }
+            }
+            let weight = code.weight(vreg);
+            let home = code.vregs[vreg as usize].home;
+            let mut bits = self.s.limits.bounds_of(home, ClobberId(0));
+            let all = bits;
+            let mut fits = true;
+            while bits != 0 {
+                let bound = bits.trailing_zeros() as usize;
+                fits &= used[bound] + weight <= self.s.limits.capacity[bound];
+                fits &= !beyond || spare[bound] >= weight as i64;
+                bits &= bits - 1;
+            }
+            if !fits && !must {
+                continue;
+            }
+            bits = all;
+            while bits != 0 {
+                let bound = bits.trailing_zeros() as usize;
+                used[bound] += weight;
+                if beyond {
+                    spare[bound] = spare[bound].saturating_sub(weight as i64);
+                }
+                bits &= bits - 1;
+            }
+            entry.push(vreg);
+        }
+        entry
+    }
+
+    /// By bound: how many of the values that the loop of `block` does not read may stay in registers all through it.
+    fn loop_room(&self, block: u32, candidates: &[(u32, u32, u32)]) -> Vec<i64> {
+        let limits = self.s.limits;
+        let bounds = limits.capacity.len();
+        let id = self.s.graph.loop_of[block as usize];
+        let mut most = vec![0i64; bounds];
+        for &other in &self.s.graph.loop_blocks[id as usize] {
+            let counts = &self.s.measure.by_block[other as usize * bounds..(other as usize + 1) * bounds];
+            for (most, &count) in most.iter_mut().zip(counts) {
+                *most = (*most).max(count as i64);
+            }
+        }
+        let mut through = vec![0i64; bounds];
+        for &(vreg, distance, _) in candidates {
+            if distance < LOOP_EXIT_DISTANCE {
+                continue;
+            }
+            let home = self.s.code.vregs[vreg as usize].home;
+            let mut bits = limits.bounds_of(home, ClobberId(0));
+            while bits != 0 {
+                through[bits.trailing_zeros() as usize] += self.s.code.weight(vreg) as i64;
+                bits &= bits - 1;
+            }
+        }
+        (0..bounds).map(|k| limits.capacity[k] as i64 - (most[k] - through[k])).collect()
+    }
+}
+
+impl Spiller<'_> {
+    fn recipe_cost(&self, recipe: Recipe) -> f32 {
+        self.recipe_costs.get(recipe.0 as usize).copied().unwrap_or(1.0).max(0.1)
+    }
+}

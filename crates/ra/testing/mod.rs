@@ -1,0 +1,12 @@
+//! Shared by the tests and the `fuzz` example: synthetic register files, random programs, execution of a virtual
+//! program beside its allocation, and an independent account of what an instruction needs at least.
+
+#![allow(dead_code)]
+
+pub mod dump;
+pub mod execute;
+pub mod files;
+pub mod generate;
+pub mod least;
+pub mod mutate;
+pub mod rng;
