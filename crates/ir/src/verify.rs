@@ -587,4 +587,106 @@ mod tests {
         m.func.blocks[b[3]].term = Term::Jump(Target { block: b0, args: Default::default() });
         assert_eq!(first_error(&m), "b0: the entry has a predecessor, b4");
     }
+
+    /// One module that uses every kind of instruction, and what is said when one thing in it is wrong.
+    #[test]
+    fn every_rule_objects() {
+        let text = "module \"main\" compute
+workgroup 16 1 1
+file \"a\"
+loc 0 1 1
+resource @0 storage set 0 binding 0 elements 4 size 0 stride 4 \"data\"
+resource @1 uniform set 0 binding 1 elements 1 size 16 stride 0 \"block\"
+var $0 shared size 64 align 4 \"tile\"
+func
+b0:
+  %0:i32 = const.i32 <7> #1
+  %1:i8 = const.i8 <255>
+  %2:f32 = const.f32 <0x3f800000>
+  %3:f16 = const.f16 <15360>
+  %4:ptr.storage = resource_addr.ptr.storage <@0> %0
+  %5:i32 = resource_size.i32 <@0>
+  %6:ptr.shared = var_addr.ptr.shared <$0>
+  %7:ptr.shared = lea.ptr.shared <scale 4 offset 0> %6, %0
+  %8:f32, %9:f32 = load.f32 <shared x2 align 4> %7
+  store.f32 <storage x2 align 4> %4, %8, %9
+  %10:i32 = atomic.i32 <compare_exchange storage> %4, %0, %0
+  %11:i32 = atomic.i32 <load storage> %4
+  atomic.i32 <store storage> %4, %0
+  %12:i32 = uniform.i32 <buffer_addr @1 0>
+  %13:i32 = load.i8 <storage x1 align 1> %12
+  %14:i32 = sext.i32 %1
+  %15:f32 = fconv.f32 %3
+  %16:i32 = ftosi.i32 %2
+  %17:i32 = bitcast.i32 %2
+  %18:i32 = bit_insert.i32 %0, %0, %0, %0
+  %19:i32 = pack_half.i32 %2, %2
+  %20:f32 = reduce.f32 <fadd inclusive cluster 4> %2
+  %21:bool = vote_eq.bool %2
+  %22:i32 = ballot.i32 %21
+  %23:i32 = shuffle.i32 %0, %0
+  %24:f32 = select.f32 %21, %2, %8
+  %25:i32 = builtin.i32 <workgroup_id 2>
+  barrier.i32 <shared>
+  branch %21, b1(%0), b2
+b1(%26:i32):
+  jump b2
+b2:
+  return
+";
+        let check = |text: &str| match crate::text::parse(text) {
+            Ok(m) => first_error(&m),
+            Err(e) => panic!("{e}"),
+        };
+        assert_eq!(check(text), "fine");
+        for (from, to, message) in [
+            ("workgroup 16", "workgroup 0", "has a zero"),
+            ("workgroup 16 1", "workgroup 65536 65536", "beyond 32 bits"),
+            ("loc 0", "loc 3", "names file 3"),
+            ("#1", "#9", "source location does not exist"),
+            ("tile", "tile\"\nvar $1 storage size 4 align 4 \"x", "a variable in storage memory"),
+            ("align 4 \"tile", "align 5 \"tile", "not a power of two"),
+            ("const.i8 <255>", "const.i8 <256>", "wider than i8"),
+            ("const.i8 <255>", "const.i8", "wrong kind of immediate"),
+            ("<@0> %0", "<@9> %0", "@9 does not exist"),
+            ("ptr.storage <@0> %0", "ptr.storage <@1> %0", "gives ptr.uniform"),
+            ("<@0> %0", "<@0> %2", "operand 0 is f32"),
+            ("ptr.shared <$0>", "ptr.shared <$1>", "$1 does not exist"),
+            ("%6:ptr.shared = var_addr.ptr.shared", "%6:ptr.private = var_addr.ptr.private", "ptr.shared"),
+            ("lea.ptr.shared <scale 4 offset 0>", "lea.ptr.shared", "wrong kind of immediate"),
+            ("x2 align 4> %7", "x2 align 6> %7", "alignment 6"),
+            ("x2 align 4> %7", "x3 align 4> %7", "2 results instead of 3"),
+            ("x2 align 4> %7", "x0 align 4> %7", "0 components"),
+            ("<shared x2", "<storage x2", "the address is ptr.shared"),
+            ("<storage x2", "<uniform x2", "the address is ptr.storage"),
+            ("%4, %8, %9", "%4, %8, %0", "component 1 is i32"),
+            ("%4, %8, %9", "%4, %8", "1 components instead of 2"),
+            ("<compare_exchange storage> %4, %0", "<compare_exchange storage> %4, %2", "data operand 0"),
+            ("atomic.i32 <load", "atomic.ptr.shared <load", "does not exist at type"),
+            ("%13:i32 = load.i8", "%13:i8 = load.i8", "result 0 is i8, not i32"),
+            ("%14:i32 = sext.i32 %1", "%14:i32 = sext.i32 %0", "does not convert i32 to i32"),
+            ("%14:i32 = sext.i32 %1", "%14:i32 = trunc.i32 %1", "does not convert i8 to i32"),
+            ("fconv.f32 %3", "fconv.f32 %2", "does not convert f32 to f32"),
+            ("ftosi.i32 %2", "ftosi.i32 %0", "does not convert i32"),
+            ("bitcast.i32 %2", "bitcast.i32 %3", "does not convert f16"),
+            ("bit_insert.i32 %0, %0, %0, %0", "bit_insert.i32 %0, %0, %0", "3 operands instead of 4"),
+            ("pack_half.i32 %2, %2", "pack_half.i32 %2, %0", "operand 1 is i32"),
+            ("<fadd inclusive cluster 4>", "<fsub inclusive cluster 4>", "cannot reduce"),
+            ("<fadd inclusive cluster 4>", "<iadd inclusive cluster 4>", "cannot reduce"),
+            ("<fadd inclusive cluster 4>", "<fadd inclusive cluster 3>", "cluster of 3"),
+            ("ballot.i32 %21", "ballot.i32 %0", "operand 0 is i32"),
+            ("select.f32 %21, %2, %8", "select.f32 %21, %2, %0", "operand 2 is i32"),
+            ("<workgroup_id 2>", "<workgroup_id 3>", "component 3"),
+            ("barrier.i32 <shared>", "barrier.i32", "wrong kind of immediate"),
+            ("branch %21", "branch %0", "is i32, not bool"),
+            ("b1(%0)", "b1", "0 arguments for the 1 parameters"),
+            ("b1(%0)", "b1(%2)", "argument %2 is f32"),
+            ("b1(%0)", "b1(%26)", "argument %26 is not defined on every path"),
+            ("b1(%0), b2", "b1(%0), b7", "jumps to b7"),
+        ] {
+            assert!(text.contains(from), "{from}");
+            let e = check(&text.replacen(from, to, 1));
+            assert!(e.contains(message), "{from} -> {to}: {e}");
+        }
+    }
 }
