@@ -8,12 +8,14 @@
 //! * [`analysis`]: predecessors, dominators, loops, uses
 //! * [`divergence`]: which values are the same on all lanes
 //! * [`eval`]: what every pure operation computes
+//! * [`bounds`]: how far two right float results may lie apart
 //! * [`exec`]: memory, bindings and lanes: what everything that runs a program shares
 //! * [`interp`]: the interpreter
 //! * [`verify`]: is a module well formed?
 //! * [`text`]: printing and parsing
 
 pub mod analysis;
+pub mod bounds;
 pub mod builder;
 pub mod divergence;
 pub mod entity;
