@@ -617,51 +617,71 @@ impl<'a> Expander<'a> {
     }
 
     /// The accumulator rule of 4.2 for the defs of an instruction: may collecting wait until after their last use?
+    ///
+    /// Nothing up to there may force the results to be collected. Instructions on the way may put values into
+    /// accumulators themselves; the stretch then reaches to their last use too, so that the same question, asked again
+    /// at each of them, has the same answer.
     fn acc_defs_may_wait(&self, i: Inst) -> bool {
         if self.frame.version == Version::V71 || self.pending.is_empty() {
             return true;
         }
-        let r = self.mir.program.insts[i.0 as usize].operands.clone();
-        for o in r {
-            let op = &self.mir.program.operands[o as usize];
-            if op.kind == OperandKind::Use {
-                continue;
-            }
-            let Loc::Acc(_) = self.loc(self.alloc.places[o as usize]) else { continue };
-            let last = self.last_use[op.vreg.0 as usize];
-            if last == u32::MAX || last > i.0 + ACC_LOOKAHEAD {
+        let Some(last) = self.last_use_of_acc_defs(i.0) else { return true };
+        let mut end = last;
+        let mut j = i.0 + 1;
+        if self.has_edit(i.0, 1) {
+            return false;
+        }
+        while j <= end {
+            if end == u32::MAX || end > i.0 + ACC_LOOKAHEAD {
                 return false;
             }
-            // Nothing up to the last use may force the results to be collected.
-            for j in i.0 + 1..=last {
-                let quiet = matches!(
-                    self.mir.data[j as usize],
-                    MInst::Alu { .. } | MInst::Select { .. } | MInst::Mul32 { .. } | MInst::Uniform(_)
-                ) || (j == last && matches!(self.mir.data[j as usize], MInst::TmuLoad { .. }));
-                let touches = self.mir.program.insts[j as usize]
-                    .operands
-                    .clone()
-                    .any(|k| self.is_pending(self.loc(self.alloc.places[k as usize])));
-                let edited = self
-                    .alloc
-                    .edits
-                    .binary_search_by_key(&(j, 0), |(p, _)| match p {
-                        Point::Before(i) => (i.0, 0),
-                        Point::After(i) => (i.0, 1),
-                    })
-                    .is_ok();
-                if !quiet || touches || edited {
-                    return false;
-                }
-                if let MInst::TmuLoad { count, class, .. } = self.mir.data[j as usize]
-                    && (self.outstanding + count as u32 > 16 / self.frame.threads
-                        || self.stores.0 & class.0 != 0)
-                {
+            if let Some(more) = self.last_use_of_acc_defs(j) {
+                end = end.max(more);
+                if end > i.0 + ACC_LOOKAHEAD {
                     return false;
                 }
             }
+            let data = self.mir.data[j as usize];
+            let quiet = matches!(
+                data,
+                MInst::Alu { .. } | MInst::Select { .. } | MInst::Mul32 { .. } | MInst::Uniform(_)
+            ) || (j == end && matches!(data, MInst::TmuLoad { .. }));
+            let touches = self.mir.program.insts[j as usize]
+                .operands
+                .clone()
+                .any(|k| self.is_pending(self.loc(self.alloc.places[k as usize])));
+            if !quiet || touches || self.has_edit(j, 0) || (j < end && self.has_edit(j, 1)) {
+                return false;
+            }
+            if let MInst::TmuLoad { count, class, .. } = data
+                && (self.outstanding + count as u32 > 16 / self.frame.threads || self.stores.0 & class.0 != 0)
+            {
+                return false;
+            }
+            j += 1;
         }
         true
+    }
+
+    /// Last instruction that uses a value which this one puts into an accumulator (`u32::MAX`: it lives on).
+    fn last_use_of_acc_defs(&self, i: u32) -> Option<u32> {
+        let range = self.mir.program.insts[i as usize].operands.clone();
+        range
+            .filter(|&o| {
+                self.mir.program.operands[o as usize].kind != OperandKind::Use
+                    && matches!(self.loc(self.alloc.places[o as usize]), Loc::Acc(_))
+            })
+            .map(|o| self.last_use[self.mir.program.operands[o as usize].vreg.0 as usize])
+            .max()
+    }
+
+    /// The allocator put something before (0) or after (1) an instruction.
+    fn has_edit(&self, i: u32, side: u32) -> bool {
+        let key = |p: &Point| match p {
+            Point::Before(i) => (i.0, 0),
+            Point::After(i) => (i.0, 1),
+        };
+        self.alloc.edits.binary_search_by_key(&(i, side), |(p, _)| key(p)).is_ok()
     }
 
     fn load_uniform(&mut self, to: Loc, word: UniformSource) {
@@ -725,6 +745,8 @@ impl<'a> Expander<'a> {
                 let cond = test.map(|t| self.test(&t, &mut uses));
                 let s = [uses.take(src[0]), uses.take(src[1])];
                 let (vreg, to, _) = def(&defs)?;
+                // Rule 9: `fmax x, x` has no operand order that encodes it; the smaller of x and x is the same.
+                let op = if op == Op::Fmax && s[0] == s[1] && unpack[0] == unpack[1] { Op::Fmin } else { op };
                 let part = Part { op, dest: dest(to), pack, src: s, unpack, cond, push: None, update: None };
                 let is_move = (op == Op::Mov || op == Op::Fmov)
                     && pack == Pack::None
