@@ -192,6 +192,9 @@ impl Emit<'_> {
         };
         let mut uses = Uses::new();
         let (src, unpack) = self.float_sources(a, b, true, &mut uses);
+        // The larger of a value and itself has no encoding (reference 6.1); the smaller is the same.
+        let same = src == [Src::Use; 2] && uses[0] == uses[1] && unpack[0] == unpack[1];
+        let m = if m == MOp::Fmax && same { MOp::Fmin } else { m };
         self.float(root, m, src, unpack, &uses);
     }
 
