@@ -24,6 +24,8 @@
 
 mod access;
 mod decode;
+mod error;
+mod follow;
 mod lanes;
 mod run;
 #[cfg(test)]
@@ -35,6 +37,7 @@ use crate::module::{Block, Inst, Module};
 use std::fmt;
 
 pub use decode::Program;
+pub use error::{Pieces, Shadow};
 
 /// How the lanes of a dispatch are arranged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,6 +58,9 @@ pub struct Options<'a> {
     /// Tests of the divergence analysis: results that it calls uniform are computed once and given to all lanes,
     /// waiting ones too, and the active lanes are checked to agree.
     pub broadcast: Option<&'a Divergence>,
+    /// Follow how far other right implementations may be from our values (`docs/bounds.md`); [`Outcome::pieces`] says
+    /// what is known of memory. A branch or an address that is not decided stops the run.
+    pub bounds: bool,
 }
 
 impl Options<'_> {
@@ -65,12 +71,13 @@ impl Options<'_> {
             step_limit: 100_000_000,
             start: &crate::exec::NoPayload,
             broadcast: None,
+            bounds: false,
         }
     }
 
     /// The machine form.
     pub fn machine(start: &dyn StartState) -> Options<'_> {
-        Options { form: Form::Machine, step_limit: 100_000_000, start, broadcast: None }
+        Options { form: Form::Machine, step_limit: 100_000_000, start, broadcast: None, bounds: false }
     }
 }
 
@@ -115,6 +122,8 @@ pub enum Stop {
     LanesMissing {
         block: Block,
     },
+    /// In a run with bounds: a branch, an address or a condition that other implementations may see differently.
+    Undecided(UndefinedUse),
     /// The program needs something that the interpreter does not do.
     Unsupported(String),
 }
@@ -153,6 +162,7 @@ impl fmt::Display for Stop {
             Stop::LanesMissing { block } => {
                 write!(f, "{block}: control is said to be uniform, but not all lanes are there")
             }
+            Stop::Undecided(at) => write!(f, "{at:?} depends on a value that is not decided"),
             Stop::Unsupported(what) => write!(f, "{what}"),
         }
     }
@@ -184,6 +194,8 @@ pub struct Outcome {
     pub visits: Vec<u64>,
     /// Each place once, in order.
     pub undefined: Vec<UndefinedUse>,
+    /// In a run with bounds, by region of `memory`: what is not the same everywhere.
+    pub pieces: Vec<Pieces>,
 }
 
 impl Outcome {

@@ -155,8 +155,9 @@ pub struct Program<'a> {
     pub(super) presets: Vec<(u32, Preset)>,
     /// Number of slots: one per value, plus the zero.
     pub(super) slots: u32,
-    /// Value by slot.
+    /// Value by slot, slot by value.
     pub(super) values: Vec<Option<Value>>,
+    pub(super) slot: Table<Value, u32>,
     pub(super) private: VarLayout,
 }
 
@@ -178,6 +179,7 @@ impl<'a> Program<'a> {
             presets: Vec::new(),
             slots: 1,
             values: vec![None],
+            slot: Table::new(0, ZERO),
             private: variable_layout(module, Space::Private).map_err(Stop::Unsupported)?,
         };
         // Slots in order of definition, which keeps what a block touches together.
@@ -209,6 +211,7 @@ impl<'a> Program<'a> {
             };
             p.blocks.push(DBlock { insts: (first, p.insts.len() as u32), end });
         }
+        p.slot = slot;
         Ok(p)
     }
 

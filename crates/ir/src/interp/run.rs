@@ -2,6 +2,8 @@
 
 use super::access::{Private, State};
 use super::decode::{Access, Code, End, PRIVATE_BASE, Preset, Program, ZERO};
+use super::error::{Pieces, Shadow};
+use super::follow::{self, Bounds};
 use super::lanes::{ALL, Mask, Registers, Row, lanes};
 use super::{Form, Options, Outcome, Stop, UndefinedUse};
 use crate::eval;
@@ -21,8 +23,11 @@ const SLICE: u64 = 1 << 16;
 const MAX_BYTES: u64 = 1 << 30;
 
 /// Sixteen lanes and where they are.
-struct Batch {
-    regs: Registers,
+pub(super) struct Batch {
+    pub regs: Registers,
+    /// In a run with bounds: what is known, by slot and lane, and of private memory.
+    pub known: Vec<[Shadow; LANES]>,
+    pub private_pieces: Pieces,
     private: Private,
     context: [LaneContext; LANES],
     /// First byte of the shared memory of the lane's work-group.
@@ -32,7 +37,7 @@ struct Batch {
     at: [u32; LANES],
     /// Waiting lanes.
     waiting: Mask,
-    active: Mask,
+    pub active: Mask,
     /// Lanes that were started.
     live: Mask,
     /// Block and next instruction.
@@ -48,8 +53,8 @@ enum Status {
     Ended,
 }
 
-struct Runner<'a> {
-    program: &'a Program<'a>,
+pub(super) struct Runner<'a> {
+    pub program: &'a Program<'a>,
     env: &'a Environment,
     options: &'a Options<'a>,
     state: State,
@@ -59,6 +64,7 @@ struct Runner<'a> {
     undefined: BTreeSet<UndefinedUse>,
     /// In a broadcast run: value by slot, if it is uniform.
     uniform: Vec<Option<Value>>,
+    pub bounds: Option<Bounds>,
 }
 
 impl Program<'_> {
@@ -74,6 +80,11 @@ impl Program<'_> {
             visits: vec![0; self.blocks.len()],
             undefined: BTreeSet::new(),
             uniform: self.uniform_slots(options),
+            bounds: options.bounds.then(|| Bounds {
+                contracted: follow::contracted(self.module),
+                pieces: vec![Pieces::default(); env.memory.regions().len()],
+                shared: env.memory.region_at(env.shared_base),
+            }),
         };
         r.dispatch()?;
         Ok(Outcome {
@@ -82,6 +93,7 @@ impl Program<'_> {
             lane_steps: r.lane_steps,
             visits: r.visits,
             undefined: r.undefined.into_iter().collect(),
+            pieces: r.bounds.map_or(Vec::new(), |b| b.pieces),
         })
     }
 
@@ -118,6 +130,11 @@ impl Runner<'_> {
         let mut pool: Vec<Batch> = Vec::new();
         for unit in 0..geometry.supergroups() {
             self.state.forget_shared();
+            if let Some(b) = &mut self.bounds
+                && let Some(region) = b.shared
+            {
+                b.pieces[region].clear();
+            }
             let count = items(unit).div_ceil(size as u64) as usize;
             while pool.len() < count {
                 pool.push(self.new_batch());
@@ -161,6 +178,12 @@ impl Runner<'_> {
         let none = LaneContext { group: [0; 3], local_index: 0, wg_in_memory: 0, workgroup_items: 0 };
         let mut b = Batch {
             regs: Registers::new(self.program.slots),
+            known: if self.bounds.is_some() {
+                vec![[Shadow::Exact; LANES]; self.program.slots as usize]
+            } else {
+                Vec::new()
+            },
+            private_pieces: Pieces::default(),
             private: Private::new(0, 0),
             context: [none; LANES],
             shared: [0; LANES],
@@ -189,6 +212,9 @@ impl Runner<'_> {
                 Preset::Builtin(_) | Preset::Payload(_) => continue,
             };
             b.regs.write(slot, ALL, &[bits; LANES], poison);
+            if poison != 0 && self.bounds.is_some() {
+                b.known[slot as usize] = [Shadow::Undecided; LANES];
+            }
         }
         b
     }
@@ -210,6 +236,7 @@ impl Runner<'_> {
         }
         b.thread = self.options.start.thread_id(number);
         b.private = Private::new(program.private.bytes, LANES);
+        b.private_pieces.clear();
         b.at = [ENDED; LANES];
         (b.waiting, b.active, b.live, b.pos) = (0, live, live, 0);
         b.pc = program.blocks.first().map_or(0, |x| x.insts.0);
@@ -328,6 +355,12 @@ impl Runner<'_> {
                     let block = self.program.module.func.layout[b.pos as usize];
                     self.undefined.insert(UndefinedUse::Branch(block));
                 }
+                if self.bounds.is_some()
+                    && lanes(b.active).any(|i| b.known[cond as usize][i] != Shadow::Exact)
+                {
+                    let block = self.program.module.func.layout[b.pos as usize];
+                    return Err(Stop::Undecided(UndefinedUse::Branch(block)));
+                }
                 if !self.uniform.is_empty() {
                     // Both edges read before either writes for all lanes.
                     let sides = [(then, yes), (els, no)].map(|(e, mask)| (self.sources(b, e.moves), e, mask));
@@ -387,6 +420,15 @@ impl Runner<'_> {
 
     /// Parameters of the target of an edge.
     fn take(&self, b: &mut Batch, moves: (u32, u32), parallel: bool, mask: Mask) -> Result<(), Stop> {
+        if self.bounds.is_some() {
+            let read: Vec<[Shadow; LANES]> =
+                self.moves(moves).iter().map(|&(src, _)| b.known[src as usize]).collect();
+            for (&(_, dst), row) in self.moves(moves).iter().zip(&read) {
+                for i in lanes(mask) {
+                    b.known[dst as usize][i] = row[i];
+                }
+            }
+        }
         if parallel || !self.uniform.is_empty() {
             let read = self.sources(b, moves);
             return self.put(b, moves, &read, mask);
@@ -568,6 +610,9 @@ impl Runner<'_> {
         if !self.uniform.is_empty() {
             self.broadcast(b, dst, mask)?;
         }
+        if self.bounds.is_some() && dst != ZERO {
+            self.follow(b, d.inst, dst);
+        }
         Ok(())
     }
 
@@ -605,12 +650,17 @@ impl Runner<'_> {
     fn load(&mut self, b: &mut Batch, a: &Access, inst: Inst) -> Result<(), Stop> {
         let mask = b.active;
         let unknown = self.undefined_address(b, a, inst);
+        self.decided_address(b, a, inst)?;
         for i in lanes(mask) {
             let place = self.locate(b, a, inst, i, false)?;
             for n in 0..a.count {
                 let (v, poison) = self.state.read(place.add(n * a.bytes), a.bytes, &b.private);
                 let dst = self.program.pool[(a.list + n) as usize];
                 b.regs.set(dst, i, v & a.mask, poison || unknown >> i & 1 != 0);
+                if self.bounds.is_some() {
+                    let known = self.known_at(b, place.add(n * a.bytes), a.bytes);
+                    b.known[dst as usize][i] = if poison { Shadow::Undecided } else { known };
+                }
             }
         }
         if !self.uniform.is_empty() {
@@ -623,6 +673,7 @@ impl Runner<'_> {
 
     fn store(&mut self, b: &mut Batch, a: &Access, inst: Inst) -> Result<(), Stop> {
         let unknown = self.undefined_address(b, a, inst);
+        self.decided_address(b, a, inst)?;
         let mut undefined = false;
         for i in lanes(b.active) {
             let place = self.locate(b, a, inst, i, true)?;
@@ -635,6 +686,10 @@ impl Runner<'_> {
                     let address = b.regs.row(a.addr)[i] as u32;
                     let fault = self.state.fault(a.root, address, a.bytes * a.count, true, &b.private);
                     return Err(Stop::Fault { fault, inst, lane: b.context[i] });
+                }
+                if self.bounds.is_some() {
+                    let known = if poison { Shadow::Undecided } else { b.known[src as usize][i] };
+                    self.set_known(b, place.add(n * a.bytes), a.bytes, known);
                 }
             }
         }
@@ -657,6 +712,7 @@ impl Runner<'_> {
         expected: u32,
     ) -> Result<(), Stop> {
         let unknown = self.undefined_address(b, a, inst);
+        self.decided_address(b, a, inst)?;
         // One lane after the other, in order.
         for i in lanes(b.active) {
             let place = self.locate(b, a, inst, i, true)?;
@@ -675,6 +731,17 @@ impl Runner<'_> {
             }
             if data_poison && !a.own {
                 self.undefined.insert(UndefinedUse::Data(inst));
+            }
+            if self.bounds.is_some() && op != AtomicOp::Load {
+                let ordered = matches!(op, AtomicOp::Exchange | AtomicOp::CompareExchange | AtomicOp::Fadd);
+                let operand = b.known[data as usize][i];
+                let old_known = self.known_at(b, place, a.bytes);
+                let known = match op {
+                    AtomicOp::Store => operand,
+                    _ if ordered || poison || !operand.is_exact() => Shadow::Undecided,
+                    _ => old_known,
+                };
+                self.set_known(b, place, a.bytes, known);
             }
             if dst != ZERO {
                 b.regs.set(dst, i, old, old_poison);

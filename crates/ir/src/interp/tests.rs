@@ -479,3 +479,44 @@ fn random_programs_survive_the_text_form() {
         assert_eq!(a.memory, b.memory, "seed {seed}");
     }
 }
+
+#[test]
+fn bounds_follow_values_into_memory() {
+    // out[i] = i / 3, out[16 + i] = i + 1 (as floats), then a branch on i / 3 < 2 or on i < 2.
+    let body = |cond: &str| {
+        format!(
+            "{OWN}  %3:f32 = uitof.f32 %0
+  %4:f32 = const.f32 <0x40400000>
+  %5:f32 = fdiv.f32 %3, %4
+  store.f32 <storage x1 align 4> %2, %5
+  %6:f32 = const.f32 <0x3f800000>
+  %7:f32 = fadd.f32 %3, %6
+  %8:ptr.storage = lea.ptr.storage <scale 4 offset 64> %2
+  store.f32 <storage x1 align 4> %8, %7
+  %9:f32 = const.f32 <0x40000000>
+  %10:bool = flt.f32 {cond}, %9
+  branch %10, b1, b2
+b1:
+  jump b2
+b2:
+  return
+"
+        )
+    };
+    let options = Options { bounds: true, ..Options::source() };
+    let run_it = |cond: &str| {
+        let m = module("workgroup 16 1 1\n", &body(cond));
+        let inputs = Inputs::new([1, 1, 1]).buffer(0, 0, vec![0; 128]);
+        let env = Environment::new(&m, &inputs, Sizes::source()).unwrap();
+        run(&m, &env, &options).map(|r| {
+            let region = r.memory.region_at(env.buffers[0].base).unwrap();
+            r.pieces[region].iter().collect::<Vec<_>>()
+        })
+    };
+    let pieces = run_it("%3").unwrap();
+    // The quotients, 0 / 3 within flushed denormals; all sums are exact.
+    assert_eq!(pieces.len(), 16);
+    assert_eq!(pieces[3], (12, 4, Shadow::Float(3.0 * 2f64.powi(-23))));
+    // 6 / 3 < 2 may come out either way.
+    assert_eq!(run_it("%5").unwrap_err(), Stop::Undecided(UndefinedUse::Branch(crate::Block(0))));
+}
