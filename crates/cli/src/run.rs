@@ -69,9 +69,9 @@ fn run_options(args: &Run) -> RunOptions {
 }
 
 fn ordinary(args: &Run) -> Res<()> {
-    let program = load(args)?;
+    let (program, drawn) = load(args)?;
     let resources = program.resources();
-    let inputs = inputs(args, &program, &resources)?;
+    let inputs = inputs(args, drawn, &resources)?;
     kempe::run::check_inputs(&resources, &inputs).map_err(from_run_error)?;
     // Before the run, so that a slip of the keyboard does not cost it.
     for binding in args.print.iter().chain(args.write.iter().map(|w| &w.binding)) {
@@ -127,8 +127,8 @@ fn ordinary(args: &Run) -> Res<()> {
     if differences != 0 { Err(Failure(Exit::Differs, String::new())) } else { Ok(()) }
 }
 
-/// Makes or reads what is to be run.
-fn load(args: &Run) -> Res<Program> {
+/// Makes or reads what is to be run, with random inputs if the source is there and they are asked for.
+fn load(args: &Run) -> Res<(Program, Option<Inputs>)> {
     let bytes = match io::read(&args.file) {
         Ok(bytes) => bytes,
         Err(message) => return wrong(message),
@@ -144,7 +144,7 @@ fn load(args: &Run) -> Res<Program> {
             Some(target) if target.name() != artifact.target => {
                 wrong(format!("is an artifact for {}, not for {}", artifact.target, target.name()))
             }
-            _ => Ok(Program::Artifact(Box::new(artifact))),
+            _ => Ok((Program::Artifact(Box::new(artifact)), None)),
         };
     }
     let source = Source {
@@ -162,14 +162,16 @@ fn load(args: &Run) -> Res<Program> {
         keep: Keep::default(),
         limits: limits(&args.limits),
     };
-    if args.interpret {
-        return match kempe::compile::source_module(&source, &options) {
-            Ok(module) => Ok(Program::Module(Box::new(module))),
-            Err(result) => {
-                compile::complain(std::slice::from_ref(&*result));
-                Err(Failure(compile::exit_of(result.status), String::new()))
-            }
-        };
+    let mut drawn = None;
+    if args.interpret || args.random.is_some() {
+        let module = kempe::compile::source_module(&source, &options).map_err(|result| {
+            compile::complain(std::slice::from_ref(&*result));
+            Failure(compile::exit_of(result.status), String::new())
+        })?;
+        drawn = args.random.map(|seed| kempe::run::random_inputs(&module, args.groups, seed));
+        if args.interpret {
+            return Ok((Program::Module(Box::new(module)), drawn));
+        }
     }
     let mut results = kempe::compile::compile(&source, &options);
     compile::complain(&results);
@@ -182,7 +184,7 @@ fn load(args: &Run) -> Res<Program> {
         return wrong(format!("there are several entry points, choose one with -e: {}", names.join(", ")));
     }
     match results.pop().and_then(|r| r.artifact) {
-        Some(artifact) => Ok(Program::Artifact(Box::new(artifact))),
+        Some(artifact) => Ok((Program::Artifact(Box::new(artifact)), drawn)),
         None => wrong("nothing was compiled"),
     }
 }
@@ -224,55 +226,58 @@ fn push(text: &str, random: &mut kempe::inputs::Random) -> Res<Vec<u8>> {
     }
 }
 
-fn inputs(args: &Run, program: &Program, resources: &[kempe::ir::Resource]) -> Res<Inputs> {
+fn inputs(args: &Run, drawn: Option<Inputs>, resources: &[kempe::ir::Resource]) -> Res<Inputs> {
     let mut random = kempe::inputs::Random(args.random.unwrap_or(0));
     let mut inputs = Inputs::new(args.groups);
     for BindingIs { binding, value } in &args.buffer {
+        let &Binding { set, binding, element, .. } = binding;
         let bytes = contents(value, Some(&mut random))?;
-        inputs.buffers.push(BufferInput {
-            set: binding.set,
-            binding: binding.binding,
-            element: binding.element,
-            bytes,
-        });
+        inputs.buffers.push(BufferInput { set, binding, element, bytes });
     }
     if let Some(text) = &args.push {
         inputs.push = push(text, &mut random)?;
     }
-    if args.random.is_some() {
-        for r in resources {
-            let tail = r.tail_stride.saturating_mul(RANDOM_TAIL);
-            let size = r.size.saturating_add(tail).min(1 << 24);
-            let size = if size == 0 { 16 } else { size };
-            let mut draw = || contents(&format!("random:{size}"), Some(&mut random));
-            match r.kind {
-                ResKind::StorageBuffer | ResKind::UniformBuffer => {
-                    for element in 0..r.elements.clamp(1, 16) {
-                        let given = inputs
-                            .buffers
-                            .iter()
-                            .any(|b| (b.set, b.binding, b.element) == (r.set, r.binding, element));
-                        if !given {
-                            let bytes = draw()?;
-                            inputs.buffers.push(BufferInput {
-                                set: r.set,
-                                binding: r.binding,
-                                element,
-                                bytes,
-                            });
-                        }
-                    }
-                }
-                ResKind::PushConstants if args.push.is_none() => inputs.push = draw()?,
-                ResKind::PushConstants | ResKind::Other => {}
-            }
+    if args.random.is_none() {
+        return Ok(inputs);
+    }
+    // What was not given is drawn: from what the source does with it if that is known.
+    let drawn = drawn.unwrap_or_else(|| draw(args.groups, resources, &mut random));
+    for buffer in drawn.buffers {
+        let place = (buffer.set, buffer.binding, buffer.element);
+        // Several resources may share a binding.
+        if !inputs.buffers.iter().any(|b| (b.set, b.binding, b.element) == place) {
+            inputs.buffers.push(buffer);
         }
     }
-    let _ = program;
+    if args.push.is_none() {
+        inputs.push = drawn.push;
+    }
     Ok(inputs)
 }
 
-/// Elements of a run-time array that `--random` makes.
+/// Small integers for everything, if nothing but the resources is known.
+fn draw(groups: [u32; 3], resources: &[kempe::ir::Resource], random: &mut kempe::inputs::Random) -> Inputs {
+    let mut inputs = Inputs::new(groups);
+    for r in resources {
+        let tail = r.tail_stride.saturating_mul(RANDOM_TAIL);
+        let words = r.size.saturating_add(tail).clamp(16, 1 << 24) / 4;
+        let mut bytes =
+            || (0..words).flat_map(|_| (random.below(8) as u32).to_le_bytes()).collect::<Vec<u8>>();
+        match r.kind {
+            ResKind::StorageBuffer | ResKind::UniformBuffer => {
+                for element in 0..r.elements.clamp(1, 8) {
+                    let (set, binding) = (r.set, r.binding);
+                    inputs.buffers.push(BufferInput { set, binding, element, bytes: bytes() });
+                }
+            }
+            ResKind::PushConstants => inputs.push = bytes(),
+            ResKind::Other => {}
+        }
+    }
+    inputs
+}
+
+/// Elements of a run-time array that [`draw`] makes.
 const RANDOM_TAIL: u32 = 1024;
 
 fn known(binding: &Binding, inputs: &Inputs) -> Res<()> {

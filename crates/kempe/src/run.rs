@@ -2,6 +2,7 @@
 
 use crate::target;
 use kempe_ir::exec::{Environment, Inputs, Sizes};
+use kempe_ir::inputs::{Ranges, Usage};
 use kempe_ir::{Module, Space, Variable, interp};
 use kempe_mir::{Artifact, UniformSource};
 use std::fmt;
@@ -131,6 +132,16 @@ fn stop_place(module: &Module, stop: &interp::Stop) -> Option<String> {
         None => format!("line {}", line.line),
     })
 }
+
+/// Random contents for everything that a module is bound to: floats where it reads floats, small integers elsewhere, so
+/// that what it computes from them has a chance to stay inside its buffers. The same seed gives the same contents.
+pub fn random_inputs(module: &Module, groups: [u32; 3], seed: u64) -> Inputs {
+    let ranges = Ranges { int_max: 7, dim_min: 1, dim_max: 8, groups };
+    Usage::scan(module).draw(module, seed, &ranges, |_, _| RANDOM_BYTES)
+}
+
+/// Size of a buffer with a run-time array that [`random_inputs`] makes.
+const RANDOM_BYTES: u32 = 1 << 16;
 
 /// Checks what a user may get wrong about the bindings.
 ///

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "every test file is a crate of its own and uses a part")]
 
+pub mod spirv;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
