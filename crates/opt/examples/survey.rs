@@ -1,7 +1,7 @@
 //! Optimises every compute module below the given folders and says what came of it: sizes, memory accesses, loops,
 //! time by pass, the slowest modules.
 //!
-//! `cargo run --release -p kempe-opt --example survey -- DIR... [--run] [--filter TEXT] [--verify] [--list] [--level 0|1|2] [--repeat N]`
+//! `cargo run --release -p kempe-opt --example survey -- DIR... [--run] [--print] [--filter TEXT] [--verify] [--list] [--level 0|1|2] [--repeat N]`
 //!
 //! `--verify` looks at the module after every pass, `--list` prints a line for every module, `--repeat N` times each
 //! module as the least of N runs (and no single passes), `--run` executes every module before and after on two random
@@ -112,7 +112,7 @@ impl Count {
 fn compare(before: &Module, after: &Module, seed: u64) -> Result<(u64, u64), Option<String>> {
     use kempe_ir::exec::{Environment, Sizes};
     use kempe_ir::inputs::{Usage, Verdict, search};
-    use kempe_ir::interp::{Options, Stop, run};
+    use kempe_ir::interp::{Form, Options, Stop, run};
     const STEPS: u64 = 2_000_000;
     let options = Options { step_limit: STEPS, ..Options::source() };
     let usage = Usage::scan(before);
@@ -152,12 +152,14 @@ fn main() {
     let (mut dirs, mut list, mut verify, mut level) = (Vec::new(), false, false, Level::O2);
     let (mut repeat, mut execute, mut ran, mut not_run, mut differ) = (1, false, 0, 0, 0);
     let mut steps = (0, 0);
+    let mut print = false;
     let mut args = std::env::args().skip(1);
     while let Some(a) = args.next() {
         match a.as_str() {
             "--filter" => filter = args.next().unwrap_or_default(),
             "--list" => list = true,
             "--run" => execute = true,
+            "--print" => print = true,
             "--repeat" => repeat = args.next().and_then(|n| n.parse().ok()).unwrap_or(1),
             "--verify" => verify = true,
             "--level" => {
@@ -218,6 +220,9 @@ fn main() {
             if let Some(e) = watch.error.take() {
                 invalid += 1;
                 println!("INVALID {name}: {e}");
+            }
+            if print {
+                println!("{}", kempe_ir::text::print(&m));
             }
             if execute {
                 for seed in 0..2 {

@@ -8,6 +8,7 @@ pub mod alias;
 pub mod cells;
 pub mod cfg;
 pub mod compact;
+pub mod counters;
 pub mod dce;
 pub mod demote;
 pub mod dse;

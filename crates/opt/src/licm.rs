@@ -50,7 +50,8 @@ fn hoist(f: &mut Function, g: &Graph, dom: &Dom, loops: &Loops, l: usize, def_po
     // Values from outside that the loop uses already.
     let mut across: Vec<Value> = Vec::new();
     let mut invariant: Vec<Inst> = Vec::new();
-    let mut is_invariant = vec![];
+    // Their results, with the index of the instruction.
+    let mut is_invariant: Vec<(Value, usize)> = vec![];
     for &b in &range {
         for &i in &f.blocks[b].insts {
             let d = &f.insts[i];
@@ -60,12 +61,14 @@ fn hoist(f: &mut Function, g: &Graph, dom: &Dom, loops: &Loops, l: usize, def_po
                 }
             }
             let ok = !is_local(d)
-                && d.results.len() == 1
+                && !d.results.is_empty()
                 && speculation_cost(f, d).is_some_and(|c| c > 0)
-                && d.args.iter().all(|&a| outside(def_pos, a) || local(f, a) || is_invariant.contains(&a));
+                && d.args.iter().all(|&a| {
+                    outside(def_pos, a) || local(f, a) || is_invariant.iter().any(|&(x, _)| x == a)
+                });
             if ok {
                 invariant.push(i);
-                is_invariant.push(d.results[0]);
+                is_invariant.extend(d.results.iter().copied().map(|r| (r, invariant.len() - 1)));
                 if invariant.len() > 4 * MAX_ACROSS {
                     break;
                 }
@@ -80,11 +83,11 @@ fn hoist(f: &mut Function, g: &Graph, dom: &Dom, loops: &Loops, l: usize, def_po
         return false;
     }
     // An invariant value counts when something that stays uses it.
-    let mut used_inside = vec![false; is_invariant.len()];
+    let mut used_inside = vec![false; invariant.len()];
     for &b in &range {
         let mut visit = |v: Value, by: Option<Inst>| {
             if by.is_none_or(|i| !invariant.contains(&i))
-                && let Some(n) = is_invariant.iter().position(|&x| x == v)
+                && let Some(&(_, n)) = is_invariant.iter().find(|(x, _)| *x == v)
             {
                 used_inside[n] = true;
             }
@@ -108,14 +111,15 @@ fn hoist(f: &mut Function, g: &Graph, dom: &Dom, loops: &Loops, l: usize, def_po
         if room == 0 {
             break;
         }
-        room -= 1;
+        // Every component of a load counts.
+        room = room.saturating_sub(f.insts[invariant[n]].results.len());
         let mut work = vec![n];
         while let Some(n) = work.pop() {
             if std::mem::replace(&mut moves[n], true) {
                 continue;
             }
             for &a in &f.insts[invariant[n]].args {
-                if let Some(k) = is_invariant.iter().position(|&x| x == a) {
+                if let Some(&(_, k)) = is_invariant.iter().find(|(x, _)| *x == a) {
                     work.push(k);
                 }
             }
@@ -144,7 +148,9 @@ fn hoist(f: &mut Function, g: &Graph, dom: &Dom, loops: &Loops, l: usize, def_po
             }
         }
         new.push(i);
-        def_pos[f.insts[i].results[0].index()] = g.pos[to];
+        for r in &f.insts[i].results {
+            def_pos[r.index()] = g.pos[to];
+        }
     }
     for &b in &range {
         let Function { blocks, .. } = f;

@@ -58,6 +58,7 @@ macro_rules! passes {
 
 passes! {
     "ssa" = |m, _| crate::ssa::run(m);
+    "counters" = |m, _| crate::counters::run(m);
     "fold" = |m, _| crate::fold::run(m);
     "algebra" = |m, _| crate::algebra::run(m);
     "gvn" = |m, _| crate::gvn::run(m);
@@ -75,7 +76,7 @@ passes! {
 }
 
 /// Passes that tidy up after another one. They are repeated while they find something, at most [`TIDY_ROUNDS`] times.
-const TIDY: &[&str] = &["algebra", "gvn", "cfg", "dce"];
+const TIDY: &[&str] = &["algebra", "ssa", "gvn", "cfg", "dce"];
 /// Rounds of [`TIDY`]: the third finds something in 1 % of the corpus.
 const TIDY_ROUNDS: usize = 3;
 
@@ -127,6 +128,7 @@ pub fn optimise_with(m: &mut Module, options: &Options, observer: &mut dyn Obser
         r.pass("compact");
         return;
     }
+    r.pass("counters");
     r.tidy();
     if options.level >= Level::O2 {
         // Inner loops first: each round simplifies the copies before the next loop out is looked at.

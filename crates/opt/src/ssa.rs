@@ -16,7 +16,8 @@ use smallvec::SmallVec;
 const NONE: Value = Value(u32::MAX);
 
 pub fn run(m: &mut Module) -> bool {
-    if !m.vars.values().any(|v| v.space == Space::Private) {
+    let private = |d: &InstData| d.op == Op::VarAddr && d.ty == Type::Ptr(Space::Private);
+    if !m.func.layout.iter().any(|&b| m.func.blocks[b].insts.iter().any(|&i| private(&m.func.insts[i]))) {
         return false;
     }
     let acc = Accesses::new(m);

@@ -281,6 +281,14 @@ fn min_max(r: &mut Rules, v: &View) -> Act {
     Act::Keep
 }
 
+/// Every bit of one is the opposite of the other's.
+fn complementary(r: &Rules, ty: Type, a: Value, b: Value) -> bool {
+    if ty == Type::Bool {
+        return super::logic::complement(r, a, b);
+    }
+    r.arg(a, Op::Not) == Some(b) || r.arg(b, Op::Not) == Some(a)
+}
+
 fn and(r: &mut Rules, v: &View) -> Act {
     let (ty, [a, b]) = (v.ty, [v.args[0], v.args[1]]);
     if a == b {
@@ -312,8 +320,16 @@ fn and(r: &mut Rules, v: &View) -> Act {
         return Act::Const(0);
     }
     for [a, b] in [[a, b], [b, a]] {
-        if r.arg(a, Op::Not) == Some(b) {
+        if complementary(r, ty, a, b) {
             return Act::Const(0);
+        }
+        // a and (not a or y)
+        if let Some([x, y]) = r.args(a, Op::Or) {
+            for [x, y] in [[x, y], [y, x]] {
+                if complementary(r, ty, x, b) {
+                    return to(Op::And, ty, &[b, y]);
+                }
+            }
         }
         if r.args(a, Op::And).is_some_and(|x| x.contains(&b)) {
             return Act::Value(a);
@@ -344,8 +360,16 @@ fn or(r: &mut Rules, v: &View) -> Act {
         return Act::Keep;
     }
     for [a, b] in [[a, b], [b, a]] {
-        if r.arg(a, Op::Not) == Some(b) {
+        if complementary(r, ty, a, b) {
             return Act::Const(ty.mask());
+        }
+        // a or (not a and y)
+        if let Some([x, y]) = r.args(a, Op::And) {
+            for [x, y] in [[x, y], [y, x]] {
+                if complementary(r, ty, x, b) {
+                    return to(Op::Or, ty, &[b, y]);
+                }
+            }
         }
         if r.args(a, Op::Or).is_some_and(|x| x.contains(&b)) {
             return Act::Value(a);

@@ -216,6 +216,13 @@ fn select(r: &mut Rules, v: &View) -> Act {
             }
             _ => {}
         }
+        // One arm says the opposite of the condition.
+        if complement(r, c, b) {
+            return to(Op::Or, ty, &[b, a]);
+        }
+        if complement(r, c, a) {
+            return to(Op::And, ty, &[a, b]);
+        }
         if a == c {
             return to(Op::Or, ty, &[c, b]);
         }
@@ -265,6 +272,25 @@ fn select(r: &mut Rules, v: &View) -> Act {
         }
     }
     Act::Keep
+}
+
+/// Exactly one of two conditions holds.
+pub fn complement(r: &Rules, a: Value, b: Value) -> bool {
+    if r.arg(a, Op::Not) == Some(b) || r.arg(b, Op::Not) == Some(a) {
+        return true;
+    }
+    let (Some(x), Some(y)) = (r.def(a), r.def(b)) else { return false };
+    if x.ty != y.ty || x.args.len() != 2 || y.args.len() != 2 {
+        return false;
+    }
+    let swapped = x.args[0] == y.args[1] && x.args[1] == y.args[0];
+    match (x.op, y.op) {
+        (Op::Slt, Op::Sle) | (Op::Sle, Op::Slt) | (Op::Ult, Op::Ule) | (Op::Ule, Op::Ult) => swapped,
+        (Op::Ieq, Op::Ine) | (Op::Ine, Op::Ieq) | (Op::Feq, Op::Fne) | (Op::Fne, Op::Feq) => {
+            swapped || x.args == y.args
+        }
+        _ => false,
+    }
 }
 
 fn convert(r: &mut Rules, v: &View) -> Act {
