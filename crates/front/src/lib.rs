@@ -10,10 +10,14 @@ mod arith;
 mod cfg;
 pub mod diag;
 mod entry;
+#[cfg(feature = "glsl")]
+mod glsl;
 mod layout;
 mod lower;
 mod parse;
 mod reader;
+#[cfg(feature = "wgsl")]
+mod wgsl;
 
 pub use diag::{Diagnostic, Diagnostics, Severity};
 
@@ -67,14 +71,19 @@ pub fn to_spirv(
     lang: Language,
     options: &Options,
 ) -> Result<Vec<u32>, Diagnostics> {
-    let _ = options;
     match lang {
         Language::Spirv => match reader::words(bytes) {
             Ok(words) => Ok(words.into_owned()),
             Err(e) => Err(Diagnostics::one(diagnostic(name, &[], &e))),
         },
-        Language::Glsl => Err(Diagnostics::one(Diagnostic::error(name, "this build reads no GLSL"))),
-        Language::Wgsl => Err(Diagnostics::one(Diagnostic::error(name, "this build reads no WGSL"))),
+        #[cfg(feature = "glsl")]
+        Language::Glsl => glsl::to_spirv(name, bytes, options),
+        #[cfg(not(feature = "glsl"))]
+        Language::Glsl => Err(left_out(name, "GLSL", options)),
+        #[cfg(feature = "wgsl")]
+        Language::Wgsl => wgsl::to_spirv(name, bytes, options),
+        #[cfg(not(feature = "wgsl"))]
+        Language::Wgsl => Err(left_out(name, "WGSL", options)),
     }
 }
 
@@ -128,7 +137,13 @@ pub fn from_spirv(name: &str, words: &[u32], options: &Options) -> Result<Vec<Mo
             let kind = entry::model_name(e.model);
             return message(format!("{kind} are not supported yet (entry point `{}`)", e.name), "");
         }
-        modules.push(lower::lower(&p, e).map_err(fail)?);
+        let module = lower::lower(&p, e).map_err(fail)?;
+        // Whatever was not checked on the way (dominance above all) is checked here: nothing malformed goes on.
+        if let Err(errors) = kempe_ir::verify::verify(&module) {
+            let first = errors.first().map_or("", |e| e.as_str());
+            return message(format!("the module is not valid SPIR-V: {first}"), "a validator can say more");
+        }
+        modules.push(module);
     }
     Ok(modules)
 }
@@ -169,4 +184,36 @@ fn source_line(words: &[u32], at: usize) -> Option<(String, u32, u32)> {
         }
     }
     Some((String::new(), line, column))
+}
+
+/// Largest text of a source in bytes.
+#[cfg(feature = "wgsl")]
+const MAX_TEXT: usize = 4 << 20;
+
+/// Stack of the thread that a library's recursive descent runs on.
+#[cfg(any(feature = "glsl", feature = "wgsl"))]
+const STACK: usize = 256 << 20;
+
+/// Runs a library on a stack of its own; a panic in it becomes a message.
+#[cfg(any(feature = "glsl", feature = "wgsl"))]
+fn on_large_stack<T: Send>(
+    name: &str,
+    work: impl FnOnce() -> Result<T, Diagnostics> + Send,
+) -> Result<T, Diagnostics> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("front end".to_owned()).stack_size(STACK);
+        match thread.spawn_scoped(scope, work).map(|t| t.join()) {
+            Ok(Ok(result)) => result,
+            Ok(Err(_)) => Err(Diagnostics::one(
+                Diagnostic::error(name, "the source language's compiler stopped with an internal error")
+                    .with_help("this is a bug in a library that Kempe uses"),
+            )),
+            Err(e) => Err(Diagnostics::one(Diagnostic::error(name, format!("cannot start a thread: {e}")))),
+        }
+    })
+}
+
+#[cfg(not(all(feature = "glsl", feature = "wgsl")))]
+fn left_out(name: &str, language: &str, _options: &Options) -> Diagnostics {
+    Diagnostics::one(Diagnostic::error(name, format!("this build reads no {language}")))
 }

@@ -1,0 +1,500 @@
+//! GLSL to SPIR-V through the glslang library, in this process.
+//!
+//! A thin safe wrapper over the C interface: one object owns shader and program, one callback finds included files,
+//! and the log is read back into messages. The text is parsed as it is (so that lines and columns are those of the
+//! source); only text with `#include` goes through the preprocessor first. The target is Vulkan 1.2 with SPIR-V 1.5.
+//!
+//! glslang descends recursively and is C++: it runs on a thread with a large stack, and texts beyond
+//! [`MAX_SOURCE`] or nested deeper than [`MAX_NESTING`] are refused.
+
+use crate::{Diagnostic, Diagnostics, Options, Severity};
+use glslang_sys::*;
+use kempe_ir::Stage;
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::path::{Path, PathBuf};
+use std::ptr::NonNull;
+use std::sync::OnceLock;
+
+/// Largest source in bytes, included files counted one by one.
+pub const MAX_SOURCE: usize = 4 << 20;
+/// Deepest nesting of brackets.
+const MAX_NESTING: usize = 1000;
+/// Deepest nesting of `#include`.
+const MAX_INCLUDES: usize = 64;
+/// Most `#include`s of one source: also bounds what includes that double each other can make.
+const MAX_INCLUDED_FILES: usize = 10_000;
+
+/// Compiles the text of one shader.
+pub fn to_spirv(name: &str, text: &[u8], options: &Options) -> Result<Vec<u32>, Diagnostics> {
+    let fail = |message: &str, help: &str| Diagnostics::one(Diagnostic::error(name, message).with_help(help));
+    if text.iter().all(u8::is_ascii_whitespace) {
+        return Err(fail("the source is empty", "a shader needs a main function"));
+    }
+    check_size(text).map_err(|e| fail(&e, ""))?;
+    let Ok(source) = CString::new(text) else {
+        return Err(fail("the source contains a zero byte", "is this a text file?"));
+    };
+    let mut preamble = String::from("#extension GL_GOOGLE_include_directive : enable\n");
+    for (key, value) in &options.defines {
+        let value = value.as_deref().unwrap_or_default();
+        let good = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let (word, _) = key.split_once('(').unwrap_or((key, ""));
+        if word.is_empty()
+            || !word.chars().all(good)
+            || word.starts_with(|c: char| c.is_ascii_digit())
+            || key.contains(['\n', '\r', '\0', '\\'])
+            || value.contains(['\n', '\r', '\0'])
+        {
+            return Err(fail(&format!("`{key}` cannot be defined as a macro"), ""));
+        }
+        preamble.push_str(&format!("#define {key} {value}\n"));
+    }
+    let Ok(preamble) = CString::new(preamble) else {
+        return Err(fail("a macro contains a zero byte", ""));
+    };
+    let Ok(file) = CString::new(name.replace('\0', "?")) else {
+        return Err(fail("the name of the source contains a zero byte", ""));
+    };
+    let stage = match options.stage {
+        None | Some(Stage::Compute) => glslang_stage_t::Compute,
+        Some(Stage::Vertex) => glslang_stage_t::Vertex,
+        Some(Stage::Fragment) => glslang_stage_t::Fragment,
+    };
+    static PROCESS: OnceLock<bool> = OnceLock::new();
+    // SAFETY: called once; never finalised, since other threads may still compile.
+    if !*PROCESS.get_or_init(|| unsafe { glslang_initialize_process() != 0 }) {
+        return Err(fail("the GLSL compiler does not start", ""));
+    }
+    let includes = Includes { dirs: &options.include_dirs, root: Path::new(name), opened: 0, missing: None };
+    let job = Job { name, source: &source, preamble: &preamble, file: &file, stage, includes };
+    crate::on_large_stack(name, move || job.run())
+}
+
+/// Refuses what the recursive descent of a compiler should not see.
+fn check_size(text: &[u8]) -> Result<(), String> {
+    if text.len() > MAX_SOURCE {
+        return Err(format!("the source has {} bytes; more than {MAX_SOURCE} are refused", text.len()));
+    }
+    let (mut depth, mut deepest) = (0usize, 0);
+    let mut run = 0usize;
+    for &b in text {
+        match b {
+            b'(' | b'[' | b'{' => depth += 1,
+            b')' | b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        // Prefix operators nest too.
+        run = if matches!(b, b'-' | b'+' | b'!' | b'~') {
+            run + 1
+        } else if b.is_ascii_whitespace() {
+            run
+        } else {
+            0
+        };
+        deepest = deepest.max(depth + run);
+    }
+    if deepest > MAX_NESTING {
+        return Err(format!("the source nests deeper than {MAX_NESTING}"));
+    }
+    Ok(())
+}
+
+struct Job<'a> {
+    name: &'a str,
+    source: &'a CStr,
+    preamble: &'a CStr,
+    file: &'a CStr,
+    stage: glslang_stage_t,
+    includes: Includes<'a>,
+}
+
+/// A shader of glslang; freed when it goes.
+struct Shader(NonNull<glslang_shader_t>);
+
+impl Drop for Shader {
+    fn drop(&mut self) {
+        // SAFETY: made by glslang_shader_create and deleted once.
+        unsafe { glslang_shader_delete(self.0.as_ptr()) }
+    }
+}
+
+/// A program of glslang; freed when it goes, before its shader.
+struct Program(NonNull<glslang_program_t>);
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // SAFETY: made by glslang_program_create and deleted once.
+        unsafe { glslang_program_delete(self.0.as_ptr()) }
+    }
+}
+
+/// A string that glslang owns.
+///
+/// # Safety
+/// `s` is null or a C string that lives through the call.
+unsafe fn text(s: *const c_char) -> String {
+    if s.is_null() {
+        return String::new();
+    }
+    // SAFETY: see above.
+    unsafe { CStr::from_ptr(s) }.to_string_lossy().into_owned()
+}
+
+impl Job<'_> {
+    fn run(mut self) -> Result<Vec<u32>, Diagnostics> {
+        let resource = limits();
+        let messages = glslang_messages_t::SPV_RULES
+            | glslang_messages_t::VULKAN_RULES
+            | glslang_messages_t::DISPLAY_ERROR_COLUMN
+            | glslang_messages_t::ENHANCED;
+        let has_includes = self.source.to_bytes().windows(7).any(|w| w == b"include");
+        let input = glslang_input_t {
+            language: glslang_source_t::GLSL,
+            stage: self.stage,
+            client: glslang_client_t::Vulkan,
+            client_version: glslang_target_client_version_t::Vulkan1_2,
+            target_language: glslang_target_language_t::SPIRV,
+            target_language_version: glslang_target_language_version_t::SPIRV1_5,
+            code: self.source.as_ptr(),
+            default_version: 100,
+            default_profile: glslang_profile_t::None,
+            force_default_version_and_profile: 0,
+            forward_compatible: 0,
+            messages,
+            resource: &resource,
+            callbacks: glsl_include_callbacks_t {
+                include_system: Some(include_system),
+                include_local: Some(include_local),
+                free_include_result: Some(free_include),
+            },
+            callbacks_ctx: (&raw mut self.includes).cast(),
+        };
+        let fail = |job: &Self, log: String| Err(job.diagnostics(&log));
+        // SAFETY: `input` and everything it points to outlive the shader; the handles are checked for null and used
+        // on this thread only; the strings that are read belong to live objects.
+        unsafe {
+            let Some(shader) = NonNull::new(glslang_shader_create(&input)).map(Shader) else {
+                return fail(&self, "ERROR: the GLSL compiler does not start".to_owned());
+            };
+            let s = shader.0.as_ptr();
+            glslang_shader_set_preamble(s, self.preamble.as_ptr());
+            if has_includes {
+                if glslang_shader_preprocess(s, &input) == 0 {
+                    return fail(&self, text(glslang_shader_get_info_log(s)));
+                }
+            } else {
+                glslang_shader_set_preprocessed_code(s, self.source.as_ptr());
+            }
+            if glslang_shader_parse(s, &input) == 0 {
+                return fail(&self, text(glslang_shader_get_info_log(s)));
+            }
+            let Some(program) = NonNull::new(glslang_program_create()).map(Program) else {
+                return fail(&self, "ERROR: the GLSL compiler does not start".to_owned());
+            };
+            let p = program.0.as_ptr();
+            glslang_program_add_shader(p, s);
+            if glslang_program_link(p, messages.0) == 0 {
+                return fail(&self, text(glslang_program_get_info_log(p)));
+            }
+            glslang_program_set_source_file(p, self.stage, self.file.as_ptr());
+            let mut spv = glslang_spv_options_t {
+                generate_debug_info: true,
+                strip_debug_info: false,
+                disable_optimizer: true,
+                optimize_size: false,
+                optimize_performance: false,
+                disassemble: false,
+                validate: false,
+                emit_nonsemantic_shader_debug_info: false,
+                emit_nonsemantic_shader_debug_source: false,
+                compile_only: false,
+                optimize_allow_expanded_id_bound: false,
+                compiler_signature: std::ptr::null(),
+                command_line_arguments: std::ptr::null(),
+                current_working_directory: std::ptr::null(),
+            };
+            glslang_program_SPIRV_generate_with_options(p, self.stage, &mut spv);
+            let n = glslang_program_SPIRV_get_size(p);
+            let words = glslang_program_SPIRV_get_ptr(p);
+            if n == 0 || words.is_null() {
+                return fail(&self, text(glslang_program_SPIRV_get_messages(p)));
+            }
+            let out = std::slice::from_raw_parts(words, n).to_vec();
+            drop(program);
+            drop(shader);
+            Ok(out)
+        }
+    }
+
+    /// The log as messages: `ERROR: FILE:LINE:COLUMN: TEXT`, FILE being 0 for the source itself.
+    fn diagnostics(&self, log: &str) -> Diagnostics {
+        let mut out: Vec<Diagnostic> = Vec::new();
+        for line in log.lines() {
+            let (severity, rest) = if let Some(rest) = line.strip_prefix("ERROR: ") {
+                (Severity::Error, rest)
+            } else if let Some(rest) = line.strip_prefix("WARNING: ") {
+                (Severity::Warning, rest)
+            } else {
+                continue;
+            };
+            // The last lines only count and conclude.
+            if rest.contains("compilation errors.  No code generated") || rest.starts_with("Linking ") {
+                continue;
+            }
+            let (file, line, column, message) = place(rest);
+            let file = if file == "0" || file.is_empty() { self.name } else { file };
+            let mut d = Diagnostic::error(file, tidy(message)).with_line(line, column);
+            d.severity = severity;
+            if message.contains("include") || message.contains("Could not process") {
+                if let Some(missing) = &self.includes.missing {
+                    d.message = format!("cannot include `{missing}`");
+                    d.help = "look-up is relative to the including file, then in the folders given with -I"
+                        .to_owned();
+                }
+            }
+            out.push(d);
+        }
+        if !out.iter().any(|d| d.severity == Severity::Error) {
+            let text = log.trim();
+            let text = if text.is_empty() { "the GLSL compiler gives up without a message" } else { text };
+            out.push(Diagnostic::error(self.name, text));
+        }
+        Diagnostics(out)
+    }
+}
+
+/// Splits `FILE:LINE:COLUMN: TEXT` (the column may be absent; FILE may contain colons).
+fn place(s: &str) -> (&str, u32, u32, &str) {
+    for (k, _) in s.match_indices(": ") {
+        let mut numbers = s[..k].rsplitn(3, ':');
+        let last = numbers.next().and_then(|n| n.parse::<u32>().ok());
+        let middle = numbers.next();
+        let Some(last) = last else { continue };
+        let text = &s[k + 2..];
+        return match (middle.and_then(|n| n.parse::<u32>().ok()), numbers.next()) {
+            (Some(line), Some(file)) => (file, line, last, text),
+            _ => (middle.unwrap_or_default(), last, 0, text),
+        };
+    }
+    ("", 0, 0, s)
+}
+
+/// `'token' : text` with the token in our quotes; an empty token says nothing.
+fn tidy(message: &str) -> String {
+    let message = message.trim();
+    if let Some(rest) = message.strip_prefix('\'')
+        && let Some((token, text)) = rest.split_once("' : ")
+    {
+        let text = text.trim();
+        return if token.is_empty() { text.to_owned() } else { format!("`{token}`: {text}") };
+    }
+    message.to_owned()
+}
+
+/// Finds included files.
+struct Includes<'a> {
+    dirs: &'a [PathBuf],
+    root: &'a Path,
+    opened: usize,
+    /// The last one that was not found.
+    missing: Option<String>,
+}
+
+/// What the callback hands out: the result first, so that a pointer to it is a pointer to this.
+#[repr(C)]
+struct Included {
+    result: glsl_include_result_t,
+    name: CString,
+    data: Vec<u8>,
+}
+
+impl Includes<'_> {
+    fn find(&mut self, name: &str, includer: Option<&str>, depth: usize) -> Option<Included> {
+        self.opened += 1;
+        if depth > MAX_INCLUDES || self.opened > MAX_INCLUDED_FILES {
+            self.missing = Some(format!("{name}` (includes nest too deep or are too many: `{name}"));
+            return None;
+        }
+        let beside = includer.map(|i| {
+            let from = if i.is_empty() || i == "0" { self.root } else { Path::new(i) };
+            from.parent().unwrap_or(Path::new("")).to_owned()
+        });
+        for dir in beside.iter().chain(self.dirs) {
+            let path = dir.join(name);
+            let small = std::fs::metadata(&path).is_ok_and(|m| m.is_file() && m.len() <= MAX_SOURCE as u64);
+            if !small {
+                continue;
+            }
+            let Ok(data) = std::fs::read(&path) else { continue };
+            if check_size(&data).is_err() || data.contains(&0) {
+                continue;
+            }
+            let Ok(name) = CString::new(path.to_string_lossy().into_owned()) else { continue };
+            let result = glsl_include_result_t {
+                header_name: name.as_ptr(),
+                header_data: data.as_ptr().cast(),
+                header_length: data.len(),
+            };
+            return Some(Included { result, name, data });
+        }
+        self.missing = Some(name.to_owned());
+        None
+    }
+}
+
+/// # Safety
+/// Called by glslang with the context of [`Job::run`] and C strings.
+unsafe fn include(
+    ctx: *mut c_void,
+    name: *const c_char,
+    includer: Option<*const c_char>,
+    depth: usize,
+) -> *mut glsl_include_result_t {
+    // SAFETY: the context is the `Includes` of the job that runs on this very thread, and nothing else uses it now.
+    let includes = unsafe { &mut *ctx.cast::<Includes<'static>>() };
+    // SAFETY: see above.
+    let (name, includer) = unsafe { (text(name), includer.map(|i| text(i))) };
+    match includes.find(&name, includer.as_deref(), depth) {
+        Some(found) => Box::into_raw(Box::new(found)).cast(),
+        None => std::ptr::null_mut(),
+    }
+}
+
+unsafe extern "C" fn include_local(
+    ctx: *mut c_void,
+    name: *const c_char,
+    includer: *const c_char,
+    depth: usize,
+) -> *mut glsl_include_result_t {
+    // SAFETY: the contract of the callback is that of `include`.
+    unsafe { include(ctx, name, Some(includer), depth) }
+}
+
+unsafe extern "C" fn include_system(
+    ctx: *mut c_void,
+    name: *const c_char,
+    _includer: *const c_char,
+    depth: usize,
+) -> *mut glsl_include_result_t {
+    // SAFETY: the contract of the callback is that of `include`.
+    unsafe { include(ctx, name, None, depth) }
+}
+
+unsafe extern "C" fn free_include(_ctx: *mut c_void, result: *mut glsl_include_result_t) -> c_int {
+    if !result.is_null() {
+        // SAFETY: made by `include` as an `Included`, whose first field the result is; freed once.
+        let included = unsafe { Box::from_raw(result.cast::<Included>()) };
+        debug_assert_eq!(included.result.header_length, included.data.len());
+        drop(included.name);
+    }
+    0
+}
+
+/// The limits that built-in constants of GLSL show, as a desktop-class device of Vulkan would have them.
+fn limits() -> glslang_resource_t {
+    glslang_resource_t {
+        max_lights: 32,
+        max_clip_planes: 6,
+        max_texture_units: 32,
+        max_texture_coords: 32,
+        max_vertex_attribs: 64,
+        max_vertex_uniform_components: 4096,
+        max_varying_floats: 64,
+        max_vertex_texture_image_units: 32,
+        max_combined_texture_image_units: 80,
+        max_texture_image_units: 32,
+        max_fragment_uniform_components: 4096,
+        max_draw_buffers: 8,
+        max_vertex_uniform_vectors: 1024,
+        max_varying_vectors: 16,
+        max_fragment_uniform_vectors: 1024,
+        max_vertex_output_vectors: 16,
+        max_fragment_input_vectors: 15,
+        min_program_texel_offset: -8,
+        max_program_texel_offset: 7,
+        max_clip_distances: 8,
+        max_compute_work_group_count_x: 65535,
+        max_compute_work_group_count_y: 65535,
+        max_compute_work_group_count_z: 65535,
+        max_compute_work_group_size_x: 1024,
+        max_compute_work_group_size_y: 1024,
+        max_compute_work_group_size_z: 64,
+        max_compute_uniform_components: 1024,
+        max_compute_texture_image_units: 16,
+        max_compute_image_uniforms: 8,
+        max_compute_atomic_counters: 8,
+        max_compute_atomic_counter_buffers: 1,
+        max_varying_components: 60,
+        max_vertex_output_components: 64,
+        max_geometry_input_components: 64,
+        max_geometry_output_components: 128,
+        max_fragment_input_components: 128,
+        max_image_units: 8,
+        max_combined_image_units_and_fragment_outputs: 8,
+        max_combined_shader_output_resources: 8,
+        max_image_samples: 0,
+        max_vertex_image_uniforms: 8,
+        max_tess_control_image_uniforms: 8,
+        max_tess_evaluation_image_uniforms: 8,
+        max_geometry_image_uniforms: 8,
+        max_fragment_image_uniforms: 8,
+        max_combined_image_uniforms: 8,
+        max_geometry_texture_image_units: 16,
+        max_geometry_output_vertices: 256,
+        max_geometry_total_output_components: 1024,
+        max_geometry_uniform_components: 1024,
+        max_geometry_varying_components: 64,
+        max_tess_control_input_components: 128,
+        max_tess_control_output_components: 128,
+        max_tess_control_texture_image_units: 16,
+        max_tess_control_uniform_components: 1024,
+        max_tess_control_total_output_components: 4096,
+        max_tess_evaluation_input_components: 128,
+        max_tess_evaluation_output_components: 128,
+        max_tess_evaluation_texture_image_units: 16,
+        max_tess_evaluation_uniform_components: 1024,
+        max_tess_patch_components: 120,
+        max_patch_vertices: 32,
+        max_tess_gen_level: 64,
+        max_viewports: 16,
+        max_vertex_atomic_counters: 0,
+        max_tess_control_atomic_counters: 0,
+        max_tess_evaluation_atomic_counters: 0,
+        max_geometry_atomic_counters: 0,
+        max_fragment_atomic_counters: 8,
+        max_combined_atomic_counters: 8,
+        max_atomic_counter_bindings: 1,
+        max_vertex_atomic_counter_buffers: 0,
+        max_tess_control_atomic_counter_buffers: 0,
+        max_tess_evaluation_atomic_counter_buffers: 0,
+        max_geometry_atomic_counter_buffers: 0,
+        max_fragment_atomic_counter_buffers: 1,
+        max_combined_atomic_counter_buffers: 1,
+        max_atomic_counter_buffer_size: 16384,
+        max_transform_feedback_buffers: 4,
+        max_transform_feedback_interleaved_components: 64,
+        max_cull_distances: 8,
+        max_combined_clip_and_cull_distances: 8,
+        max_samples: 4,
+        max_mesh_output_vertices_nv: 256,
+        max_mesh_output_primitives_nv: 512,
+        max_mesh_work_group_size_x_nv: 32,
+        max_mesh_work_group_size_y_nv: 1,
+        max_mesh_work_group_size_z_nv: 1,
+        max_task_work_group_size_x_nv: 32,
+        max_task_work_group_size_y_nv: 1,
+        max_task_work_group_size_z_nv: 1,
+        max_mesh_view_count_nv: 4,
+        max_mesh_output_vertices_ext: 256,
+        max_mesh_output_primitives_ext: 256,
+        max_mesh_work_group_size_x_ext: 128,
+        max_mesh_work_group_size_y_ext: 128,
+        max_mesh_work_group_size_z_ext: 128,
+        max_task_work_group_size_x_ext: 128,
+        max_task_work_group_size_y_ext: 128,
+        max_task_work_group_size_z_ext: 128,
+        max_mesh_view_count_ext: 4,
+        __bindgen_anon_1: glslang_resource_s__bindgen_ty_1 { max_dual_source_draw_buffers_ext: 1 },
+        limits: glslang_limits_t::default(),
+    }
+}
