@@ -103,6 +103,68 @@ pub fn resize<A: Arith>(a: &mut A, (from, v): (Type, A::V), to: Type, signed: bo
     a.op(op, to, &[(from, v)])
 }
 
+/// Number of operands of an instruction that works component by component, `None` for every other one.
+pub fn operands(op: S) -> Option<usize> {
+    use S::*;
+    Some(match op {
+        SNegate | FNegate | Not | LogicalNot | IsNan | IsInf | IsFinite | IsNormal | SignBitSet
+        | BitCount | BitReverse | ConvertFToU | ConvertFToS | ConvertSToF | ConvertUToF | UConvert
+        | SConvert | FConvert | QuantizeToF16 => 1,
+        IAdd
+        | ISub
+        | IMul
+        | UDiv
+        | SDiv
+        | UMod
+        | SRem
+        | SMod
+        | FAdd
+        | FSub
+        | FMul
+        | FDiv
+        | FRem
+        | FMod
+        | BitwiseAnd
+        | LogicalAnd
+        | BitwiseOr
+        | LogicalOr
+        | BitwiseXor
+        | ShiftLeftLogical
+        | ShiftRightLogical
+        | ShiftRightArithmetic
+        | IEqual
+        | LogicalEqual
+        | INotEqual
+        | LogicalNotEqual
+        | ULessThan
+        | ULessThanEqual
+        | UGreaterThan
+        | UGreaterThanEqual
+        | SLessThan
+        | SLessThanEqual
+        | SGreaterThan
+        | SGreaterThanEqual
+        | FOrdEqual
+        | FUnordNotEqual
+        | FOrdLessThan
+        | FOrdLessThanEqual
+        | FOrdGreaterThan
+        | FOrdGreaterThanEqual
+        | FUnordLessThan
+        | FUnordLessThanEqual
+        | FUnordGreaterThan
+        | FUnordGreaterThanEqual
+        | FOrdNotEqual
+        | LessOrGreater
+        | FUnordEqual
+        | Ordered
+        | Unordered => 2,
+        Select | BitFieldSExtract | BitFieldUExtract => 3,
+        BitFieldInsert => 4,
+        _ => return None,
+    })
+}
+
 /// One scalar of a SPIR-V instruction that works component by component. `ty` is the type of the result scalar;
 /// the answer says its type again, and is `None` when the instruction is not of this kind.
 pub fn scalar<A: Arith>(
@@ -113,33 +175,12 @@ pub fn scalar<A: Arith>(
     args: &[(Type, A::V)],
 ) -> Res<Option<(Type, A::V)>> {
     use Type::Bool;
-    let want = match op {
-        S::Select | S::BitFieldSExtract | S::BitFieldUExtract => 3,
-        S::BitFieldInsert => 4,
-        S::SNegate
-        | S::FNegate
-        | S::Not
-        | S::LogicalNot
-        | S::IsNan
-        | S::IsInf
-        | S::IsFinite
-        | S::IsNormal
-        | S::SignBitSet
-        | S::BitCount
-        | S::BitReverse
-        | S::ConvertFToU
-        | S::ConvertFToS
-        | S::ConvertSToF
-        | S::ConvertUToF
-        | S::UConvert
-        | S::SConvert
-        | S::FConvert
-        | S::QuantizeToF16 => 1,
-        _ => 2,
-    };
-    // Everything with another number of operands is either not of this kind or malformed.
-    if args.len() != want {
-        return Ok(None);
+    match operands(op) {
+        None => return Ok(None),
+        Some(want) if args.len() != want => {
+            return error(at, format!("Op{op:?} with {} operands: {want} are needed", args.len()));
+        }
+        _ => {}
     }
     let (t0, x) = args[0];
     let binary = |a: &mut A, op: Op| a.op(op, ty, &[args[0], args[1]]).map(|v| Some((ty, v)));

@@ -1,7 +1,7 @@
 //! Arithmetic: component by component, and the few instructions that mix components.
 
 use super::*;
-use crate::arith::{resize, scalar};
+use crate::arith::{operands, resize, scalar};
 
 impl Lower<'_, '_> {
     pub(super) fn arith_inst(&mut self, i: &Inst, op: S) -> Res<bool> {
@@ -61,18 +61,17 @@ impl Lower<'_, '_> {
 
     /// Instructions that work on each component alone.
     fn components(&mut self, i: &Inst, op: S) -> Res<bool> {
-        let (ty, id) = self.result(i)?;
-        let Some(result) = self.p.component(ty) else { return Ok(false) };
-        if i.words.len() > 7 {
-            return Ok(false);
+        let Some(want) = operands(op) else { return Ok(false) };
+        if i.rest(3).len() != want {
+            return self.err(format!("Op{op:?} with {} operands: {want} are needed", i.rest(3).len()));
         }
+        let (ty, id) = self.result(i)?;
+        let Some(result) = self.p.component(ty) else {
+            return self.err("the result of this instruction must be a scalar or a vector");
+        };
         let n = self.p.leaf_count(ty) as usize;
         let mut operands: SmallVec<[Rng; 4]> = SmallVec::new();
         for &a in i.rest(3) {
-            match self.p.def(a) {
-                Def::Const(_) | Def::Local(_) => {}
-                _ => return Ok(false),
-            }
             let r = self.leaves(a)?;
             // The offset and count of a bit field are scalars beside vectors.
             if r.len as usize != n && r.len != 1 {

@@ -223,7 +223,7 @@ impl<'p, 'w> Lower<'p, 'w> {
         f.layout.retain(|b| seen[b.0 as usize]);
     }
 
-    /// Numbers the resources that are used, in the order of their declaration.
+    /// Numbers the resources that are used, by set and binding.
     fn drop_unused_resources(&mut self) {
         let f = &mut self.m.func;
         let mut used = vec![false; self.m.resources.len()];
@@ -236,10 +236,10 @@ impl<'p, 'w> Lower<'p, 'w> {
         }
         let mut map = vec![ir::Res(0); used.len()];
         let old = std::mem::take(&mut self.m.resources);
-        for (r, res) in old.iter() {
-            if used[r.0 as usize] {
-                map[r.0 as usize] = self.m.resources.push(res.clone());
-            }
+        let mut kept: Vec<_> = old.iter().filter(|(r, _)| used[r.0 as usize]).collect();
+        kept.sort_by_key(|(_, res)| (res.kind == ir::ResKind::PushConstants, res.set, res.binding));
+        for (r, res) in kept {
+            map[r.0 as usize] = self.m.resources.push(res.clone());
         }
         for b in &f.layout {
             for &i in &f.blocks[*b].insts {
