@@ -141,7 +141,14 @@ fn values_that_do_not_exist_stop_the_run() {
         );
         assert_eq!(Run::new(version, &zero).ok()[..2], [0, 0]);
         Run::new(version, "b.anya 0\n nop\n nop\n nop").stops("undefined");
-        Run::new(version, &format!("{LANES_AT} nop; mov.ifb tmud, rf11")).stops("undefined");
+        Run::new(version, &format!("{LANES_AT} nop; mov.ifb tmua, rf10")).stops("undefined");
+        Run::new(version, &format!("{LANES_AT} nop; mov.ifb tmud, rf11\n nop; mov tmua, rf10"))
+            .stops("undefined");
+        // A condition that is unknown only where no lane exists.
+        let text = format!(
+            "{LANES_AT} nop; mov tmua, rf10\n nop; nop; ldtmu.rf1\n sub.pushn -, rf1, 2\n nop; mov.ifa tmud, rf11\n nop; mov.ifa tmua, rf10"
+        );
+        assert_eq!(Run::new(version, &text).size(3).ok()[..4], [0, 4, 2, 3]);
         Run::new(version, "nop; mov unifa, rf20").stops("undefined");
     }
 }

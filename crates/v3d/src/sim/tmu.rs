@@ -149,9 +149,7 @@ impl Tmu {
 
     /// A write to tmud, tmudref or tmuoff.
     pub fn operand(&mut self, n: u8, write: &Write) -> Result<(), Trouble> {
-        if write.maybe != 0 {
-            return Err(Trouble::poison(write.flag_cause, write.maybe, "the condition of a TMU write"));
-        }
+        // A lane whose condition is poison has no data: that matters only if it takes part in the operation.
         let operand = Operand { value: write.value, lanes: write.lanes };
         match n {
             magic::TMUDREF => self.reference = Some(operand),
@@ -250,8 +248,10 @@ impl Cursor {
 impl Thread {
     /// A write to tmua or tmuau: the operation starts.
     pub(super) fn tmu_start(&mut self, write: &Write, m: &mut Machine) -> Result<(), Trouble> {
-        if write.maybe != 0 {
-            return Err(Trouble::poison(write.flag_cause, write.maybe, "the condition of a TMU address"));
+        // A lane without sample flags does not start anything, whatever its condition.
+        let unknown = write.maybe & self.covered;
+        if unknown != 0 {
+            return Err(Trouble::poison(write.flag_cause, unknown, "the condition of a TMU address"));
         }
         let byte = self.tmu.config & 0xff;
         self.tmu.config = self.tmu.config >> 8 | 0xff00_0000;
