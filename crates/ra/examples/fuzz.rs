@@ -10,6 +10,7 @@ use std::time::Instant;
 use kempe_ra::*;
 use testing::execute::Machine;
 use testing::generate::{Kind, generate};
+use testing::least::Verdict;
 use testing::rng::Rng;
 
 fn main() {
@@ -49,7 +50,7 @@ fn main() {
     let mut bad = 0;
     for kind in [Kind::Rows(32, 6), Kind::Rows(64, 6), Kind::Rows(32, 0), Kind::Halves, Kind::Wide] {
         let file = kind.file();
-        let (mut ok, mut spilled, mut refused) = (0, 0, 0);
+        let (mut ok, mut spilled, mut refused, mut unjustified, mut unknown) = (0, 0, 0, 0, 0);
         for case in seed..seed + count {
             let mut rng = Rng::new(case);
             let length = if size != 0 { size } else { rng.range(5, 150) };
@@ -68,6 +69,21 @@ fn main() {
                     }
                     Err(Failure::OutOfRegisters { at, .. }) if limit.is_some() => {
                         refused += 1;
+                        match testing::least::verdict(&file, &program, limit) {
+                            Verdict::Exceeds(_) => {}
+                            Verdict::Fits => {
+                                println!(
+                                    "{kind:?} seed {case} limit {limit:?} force {force_spill}: refused at {at:?} though everything fits"
+                                );
+                                unjustified += 1;
+                            }
+                            Verdict::Unknown(inst) => {
+                                println!(
+                                    "{kind:?} seed {case} limit {limit:?} force {force_spill}: refused at {at:?}, unknown at {inst}"
+                                );
+                                unknown += 1;
+                            }
+                        }
                         if std::env::var("VERBOSE").is_ok() {
                             println!(
                                 "{kind:?} seed {case} limit {limit:?} force {force_spill}: refused at {at:?}"
@@ -84,7 +100,9 @@ fn main() {
                 }
             }
         }
-        println!("{kind:?}: {ok} allocated ({spilled} with memory edits), {refused} refused");
+        println!(
+            "{kind:?}: {ok} allocated ({spilled} with memory edits), {refused} refused ({unjustified} without reason, {unknown} unknown)"
+        );
     }
     println!("{bad} bad, {:.1} s", start.elapsed().as_secs_f64());
     std::process::exit((bad != 0) as i32);

@@ -163,7 +163,7 @@ impl Keeper<'_> {
             self.touched.clear();
         }
         self.touch(&ops);
-        let too_many: u32 = self.touched.iter().map(|&vreg| self.code.weight(vreg)).sum();
+        let too_many: u32 = self.touched.iter().map(|&vreg| self.code.vregs[vreg as usize].size as u32).sum();
         if self.limits.memory && too_many > self.most && !info.no_memory {
             for vreg in self.resident.clone() {
                 if self.fragile(vreg) && !self.is_unbacked(vreg) {
@@ -284,22 +284,22 @@ impl Keeper<'_> {
         let mut after = Counts::new(self.limits);
         let mut before = Counts::new(self.limits);
         for &vreg in &self.resident {
-            before.add(self.code, vreg);
+            before.add(self.code, self.limits, vreg);
             let used = ops.iter().position(|op| op.kind == OperandKind::Use && op.vreg.0 == vreg);
             if used.is_none() {
-                through.add(self.code, vreg);
+                through.add(self.code, self.limits, vreg);
             }
             if used.is_none_or(|op| kills[op] == LIVES) {
-                after.add(self.code, vreg);
+                after.add(self.code, self.limits, vreg);
             }
         }
         for (op, &kill) in ops.iter().zip(kills) {
             if op.kind != OperandKind::Use && kill == LIVES && self.ours(op.vreg.0) {
-                after.add(self.code, op.vreg.0);
+                after.add(self.code, self.limits, op.vreg.0);
             }
         }
         let mut list = Vec::new();
-        nodes(self.code, self.limits, info, &mut list);
+        nodes(self.code, self.limits, info, false, &mut list);
         list.retain(|node| is_ours(self.limits, node.set));
         let mut pressure = Pressure::default();
         for counts in [&before, &after] {
@@ -309,10 +309,12 @@ impl Keeper<'_> {
                 return false;
             }
         }
-        pressure.start(self.limits);
-        pressure.add_counts(self.limits, &through, ClobberId(0));
-        pressure.add_nodes(self.limits, &list, ClobberId(0));
-        pressure.over(self.limits) == 0
+        [READING, WRITING].into_iter().all(|phase| {
+            pressure.start(self.limits);
+            pressure.add_counts(self.limits, &through, ClobberId(0));
+            pressure.add_nodes(self.limits, &list, ClobberId(0), phase);
+            pressure.over(self.limits) == 0
+        })
     }
 
     fn pass(&mut self, step: u32, ops: &[Operand]) -> Result<(), u32> {

@@ -197,9 +197,4 @@ impl Code {
     pub fn is_undefined(&self, vreg: u32) -> bool {
         self.vregs[vreg as usize].undefined
     }
-
-    /// Units that a value occupies in a count: its size, rounded up as its alignment is.
-    pub fn weight(&self, vreg: u32) -> u32 {
-        (self.vregs[vreg as usize].size as u32).next_power_of_two()
-    }
 }

@@ -334,9 +334,9 @@ impl Coupler<'_> {
     fn fits(&self, here: &[u32], extra: u32, without: Option<u32>) -> bool {
         let mut counts = Counts::new(self.limits);
         for &vreg in here.iter().filter(|&&vreg| Some(vreg) != without) {
-            counts.add(self.code, vreg);
+            counts.add(self.code, self.limits, vreg);
         }
-        counts.add(self.code, extra);
+        counts.add(self.code, self.limits, extra);
         let mut pressure = Pressure::default();
         pressure.start(self.limits);
         pressure.add_counts(self.limits, &counts, ClobberId(0));

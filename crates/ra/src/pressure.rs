@@ -16,7 +16,13 @@ pub(crate) struct Measure {
 }
 
 /// Pressure at every point of `code`.
-pub(crate) fn measure(code: &Code, live: &Liveness, limits: &Limits, graph: &Graph) -> Measure {
+pub(crate) fn measure(
+    code: &Code,
+    live: &Liveness,
+    limits: &Limits,
+    graph: &Graph,
+    tight: &[bool],
+) -> Measure {
     let bounds = limits.capacity.len();
     let mut out = Measure { over: 0, max: 0, by_block: vec![0; code.blocks.len() * bounds] };
     let mut pressure = Pressure::default();
@@ -25,11 +31,11 @@ pub(crate) fn measure(code: &Code, live: &Liveness, limits: &Limits, graph: &Gra
         let most = &mut out.by_block[block as usize * bounds..(block as usize + 1) * bounds];
         let mut counts = Counts::new(limits);
         for vreg in live.ins(block) {
-            counts.add(code, vreg);
+            counts.add(code, limits, vreg);
         }
         for &param in &code.blocks[block as usize].params {
             if live.param_live[param as usize] {
-                counts.add(code, param);
+                counts.add(code, limits, param);
             }
         }
         let mut note = |pressure: &Pressure| {
@@ -46,7 +52,7 @@ pub(crate) fn measure(code: &Code, live: &Liveness, limits: &Limits, graph: &Gra
             let kills = &code.kills[step.ops()];
             for (op, &kill) in ops.iter().zip(kills) {
                 if op.kind == OperandKind::Use && kill == DIES {
-                    counts.sub(code, op.vreg.0);
+                    counts.sub(code, limits, op.vreg.0);
                 }
             }
             // What lives through, then the step's own needs. A use that lives on is a node of its own.
@@ -58,19 +64,21 @@ pub(crate) fn measure(code: &Code, live: &Liveness, limits: &Limits, graph: &Gra
                     && !again
                     && !code.is_undefined(op.vreg.0)
                 {
-                    through.sub(code, op.vreg.0);
+                    through.sub(code, limits, op.vreg.0);
                 }
             }
             if !ops.is_empty() || step.clobbers != ClobberId(0) {
-                nodes(code, limits, step, &mut list);
-                pressure.start(limits);
-                pressure.add_counts(limits, &through, step.clobbers);
-                pressure.add_nodes(limits, &list, step.clobbers);
-                note(&pressure);
+                nodes(code, limits, step, tight[step.inst as usize], &mut list);
+                for phase in [READING, WRITING] {
+                    pressure.start(limits);
+                    pressure.add_counts(limits, &through, step.clobbers);
+                    pressure.add_nodes(limits, &list, step.clobbers, phase);
+                    note(&pressure);
+                }
             }
             for (op, &kill) in ops.iter().zip(kills) {
                 if op.kind != OperandKind::Use && kill == LIVES {
-                    counts.add(code, op.vreg.0);
+                    counts.add(code, limits, op.vreg.0);
                 }
             }
             pressure.start(limits);

@@ -7,7 +7,7 @@
 use smallvec::SmallVec;
 
 use crate::code::*;
-use crate::demand::{Limits, Node, nodes};
+use crate::demand::{BOTH, Limits, Node, nodes};
 use crate::graph::{Graph, NONE};
 use crate::liveness::Liveness;
 use crate::masks::{MAX_UNITS, UnitMask};
@@ -55,6 +55,8 @@ struct Scan<'a> {
     /// Unit of every operand of the current step.
     op_units: Vec<Unit>,
     nodes: Vec<Node>,
+    /// Instructions that count as tight.
+    tight: &'a [bool],
 }
 
 pub(crate) fn scan(
@@ -65,6 +67,7 @@ pub(crate) fn scan(
     graph: &Graph,
     costs: &Costs,
     units: usize,
+    tight: &[bool],
 ) -> Result<Placed, Stuck> {
     let count = code.vregs.len();
     let mut scan = Scan {
@@ -89,6 +92,7 @@ pub(crate) fn scan(
         entries: vec![Vec::new(); code.blocks.len()],
         op_units: Vec::new(),
         nodes: Vec::new(),
+        tight,
     };
     for &block in &graph.rpo {
         scan.enter(block)?;
@@ -348,6 +352,7 @@ impl Scan<'_> {
                 size: self.code.vregs[vreg as usize].size,
                 now: Some(self.unit_of[vreg as usize]).filter(|&unit| unit != NO_UNIT).map(Unit),
                 window: None,
+                phases: BOTH,
                 unit: None,
             })
             .collect();
@@ -646,15 +651,22 @@ impl Scan<'_> {
         true
     }
 
-    /// Give every value of this point a place that suits the step, and copy what has to move.
+    /// Give every value of this point a place that suits the step, and copy what has to move. When what lives on cannot
+    /// stay in vectors and fixed places, copies of it may.
     fn settle_step(&mut self, step: u32) -> Result<(), Stuck> {
+        let tight = self.tight[self.code.steps[step as usize].inst as usize];
+        let first = self.settle_with(step, tight);
+        if first.is_err() && !tight { self.settle_with(step, true) } else { first }
+    }
+
+    fn settle_with(&mut self, step: u32, tight: bool) -> Result<(), Stuck> {
         let code = self.code;
         let info = &code.steps[step as usize];
         let range = info.ops();
         let ops = &code.ops[range.clone()];
         let kills = &code.kills[range];
         let mut nodes_here = std::mem::take(&mut self.nodes);
-        nodes(code, self.limits, info, &mut nodes_here);
+        nodes(code, self.limits, info, tight, &mut nodes_here);
         let clobbered = self.limits.clobber_mask(info.clobbers);
         let mut items: Vec<Item> = Vec::new();
         let mut claimed = UnitMask::EMPTY;
@@ -691,6 +703,7 @@ impl Scan<'_> {
                 size: node.size,
                 now,
                 window: node.vector.map(|part| (part.group.0, part.index, part.align)),
+                phases: node.phases,
                 unit: None,
             });
         }
@@ -704,6 +717,7 @@ impl Scan<'_> {
                 size: code.vregs[vreg as usize].size,
                 now: Some(unit),
                 window: None,
+                phases: BOTH,
                 unit: None,
             });
         }
@@ -715,7 +729,8 @@ impl Scan<'_> {
             values.extend(through.iter().map(|entry| entry.0));
             return Err(self.stuck(step, values));
         };
-        self.move_values(info, &nodes_here, &through, &places);
+        self.op_units.clear();
+        self.op_units.resize(ops.len(), Unit(NO_UNIT));
         for (node, &unit) in nodes_here.iter().zip(&places) {
             for &op in &node.ops {
                 self.op_units[op as usize] = unit;
@@ -730,6 +745,7 @@ impl Scan<'_> {
         if !self.place_undefined(ops, &bases) {
             return Err(self.stuck(step, Vec::new()));
         }
+        self.move_values(info, &nodes_here, &through, &places);
         self.clear();
         for (&(vreg, _), &unit) in through.iter().zip(&places[nodes_here.len()..]) {
             self.place(vreg, unit);
@@ -747,8 +763,6 @@ impl Scan<'_> {
     }
 
     fn move_values(&mut self, info: &Step, nodes: &[Node], through: &[(u32, Unit)], places: &[Unit]) {
-        self.op_units.clear();
-        self.op_units.resize(info.ops().len(), Unit(NO_UNIT));
         let mut moves: Vec<Move> = Vec::new();
         let mut busy = self.occupied;
         let mut homes: Option<UnitMask> = None;

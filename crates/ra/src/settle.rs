@@ -5,9 +5,11 @@
 //! windows of power-of-two size that order never has to be undone unless fixed units are in the way, and for those
 //! there is a bounded backtracking search.
 //!
-//! The instruction is one phase here: a def either takes over the unit of a use that dies or has a unit of its own, as
-//! [`crate::demand::nodes`] decided.
+//! An instruction has two phases, reading and writing; most items take their place in both, uses that die only in the
+//! first, defs only in the second. An augmenting path may then have to move two items to free one unit, which makes the
+//! matching a heuristic there; [`crate::demand::nodes`] pairs defs with dying uses so that it hardly ever matters.
 
+use crate::demand::{BOTH, READING, WRITING};
 use crate::graph::NONE;
 use crate::masks::{MAX_UNITS, UnitMask};
 use crate::problem::Unit;
@@ -26,19 +28,85 @@ pub(crate) struct Item {
     pub now: Option<Unit>,
     /// Vector operand: number, position and alignment of the window.
     pub window: Option<(u32, u8, u8)>,
+    pub phases: u8,
     pub unit: Option<Unit>,
+}
+
+/// Units taken in each phase.
+#[derive(Clone, Copy)]
+struct Taken {
+    reading: UnitMask,
+    writing: UnitMask,
+}
+
+impl Taken {
+    fn in_phases(&self, phases: u8) -> UnitMask {
+        match phases {
+            0 => UnitMask::EMPTY,
+            READING => self.reading,
+            WRITING => self.writing,
+            _ => self.reading.or(&self.writing),
+        }
+    }
+
+    fn add(&mut self, phases: u8, mask: &UnitMask) {
+        if phases & READING != 0 {
+            self.reading = self.reading.or(mask);
+        }
+        if phases & WRITING != 0 {
+            self.writing = self.writing.or(mask);
+        }
+    }
+
+    fn remove(&mut self, phases: u8, mask: &UnitMask) {
+        if phases & READING != 0 {
+            self.reading = self.reading.minus(mask);
+        }
+        if phases & WRITING != 0 {
+            self.writing = self.writing.minus(mask);
+        }
+    }
+}
+
+/// Which item has a unit, by phase.
+struct Owners([[u32; MAX_UNITS]; 2]);
+
+impl Owners {
+    fn set(&mut self, phases: u8, unit: Unit, owner: u32) {
+        for (phase, row) in self.0.iter_mut().enumerate() {
+            if phases >> phase & 1 != 0 {
+                row[unit.0 as usize] = owner;
+            }
+        }
+    }
 }
 
 /// A run of units to place: one wide item or the members of a vector operand.
 struct Window {
     members: Vec<(u32, u8)>,
+    phases: u8,
     size: u32,
     /// `(cost, base)`, cheapest first.
     bases: Vec<(u32, u16)>,
 }
 
 /// Fill in `unit` of every item; `false` when no arrangement was found. `pick` chooses among free units.
+///
+/// First with as few moves as possible; when that leads nowhere, once more with windows kept out of units that other
+/// items are confined to.
 pub(crate) fn settle(items: &mut [Item], units: usize, pick: &mut dyn FnMut(u32, &UnitMask) -> Unit) -> bool {
+    settle_with(items, units, false, pick) || settle_with(items, units, true, pick)
+}
+
+fn settle_with(
+    items: &mut [Item],
+    units: usize,
+    considerate: bool,
+    pick: &mut dyn FnMut(u32, &UnitMask) -> Unit,
+) -> bool {
+    for item in items.iter_mut() {
+        item.unit = None;
+    }
     // Which item stands in a unit now, for the cost of taking it.
     let mut stands = [NONE; MAX_UNITS];
     for (index, item) in items.iter().enumerate() {
@@ -50,31 +118,51 @@ pub(crate) fn settle(items: &mut [Item], units: usize, pick: &mut dyn FnMut(u32,
             }
         }
     }
-    let mut windows = collect_windows(items, units, &stands);
+    let mut windows = collect_windows(items, units, considerate, &stands);
     if windows.iter().any(|window| window.bases.is_empty()) {
         return false;
     }
     windows.sort_by(|a, b| {
         let size = |w: &Window| w.size.next_power_of_two();
-        size(b).cmp(&size(a)).then(a.bases.len().cmp(&b.bases.len())).then(a.bases[0].0.cmp(&b.bases[0].0))
+        // What has only one place first, whatever its size.
+        let forced = |w: &Window| w.bases.len() == 1;
+        forced(b)
+            .cmp(&forced(a))
+            .then(size(b).cmp(&size(a)))
+            .then(a.bases.len().cmp(&b.bases.len()))
+            .then(a.bases[0].0.cmp(&b.bases[0].0))
     });
     // Items with only one place come first, whatever else wants it.
-    let mut taken = UnitMask::EMPTY;
+    let mut taken = Taken { reading: UnitMask::EMPTY, writing: UnitMask::EMPTY };
     for item in items.iter_mut().filter(|item| item.size == 1 && item.window.is_none()) {
         if item.mask.count() == 1 {
             let unit = item.mask.first();
-            if unit.is_none_or(|unit| taken.contains(unit)) {
+            if unit.is_none_or(|unit| taken.in_phases(item.phases).contains(unit)) {
                 return false;
             }
             item.unit = unit;
-            taken = taken.or(&item.mask);
+            taken.add(item.phases, &item.mask);
         }
     }
     let mut budget = MAX_ARRANGEMENTS;
     arrange(items, &windows, 0, taken, &mut budget, pick)
 }
 
-fn collect_windows(items: &[Item], units: usize, stands: &[u32; MAX_UNITS]) -> Vec<Window> {
+fn collect_windows(
+    items: &[Item],
+    units: usize,
+    considerate: bool,
+    stands: &[u32; MAX_UNITS],
+) -> Vec<Window> {
+    let mut masks: Vec<UnitMask> = Vec::new();
+    if considerate {
+        for item in items.iter().filter(|item| item.phases != 0) {
+            if !masks.contains(&item.mask) {
+                masks.push(item.mask);
+            }
+        }
+    }
+
     let mut windows: Vec<Window> = Vec::new();
     let mut groups: Vec<(u32, usize)> = Vec::new();
     for (index, item) in items.iter().enumerate() {
@@ -82,19 +170,26 @@ fn collect_windows(items: &[Item], units: usize, stands: &[u32; MAX_UNITS]) -> V
             match groups.iter().find(|entry| entry.0 == group) {
                 Some(&(_, at)) => {
                     windows[at].members.push((index as u32, position));
+                    windows[at].phases |= item.phases;
                     windows[at].size = windows[at].size.max(position as u32 + 1);
                 }
                 None => {
                     groups.push((group, windows.len()));
                     windows.push(Window {
                         members: vec![(index as u32, position)],
+                        phases: item.phases,
                         size: position as u32 + 1,
                         bases: vec![],
                     });
                 }
             }
         } else if item.size > 1 {
-            windows.push(Window { members: vec![(index as u32, 0)], size: item.size as u32, bases: vec![] });
+            windows.push(Window {
+                members: vec![(index as u32, 0)],
+                phases: item.phases,
+                size: item.size as u32,
+                bases: vec![],
+            });
         }
     }
     for window in &mut windows {
@@ -120,10 +215,17 @@ fn collect_windows(items: &[Item], units: usize, stands: &[u32; MAX_UNITS]) -> V
                     }
                     for k in 0..item.size as usize {
                         let other = stands[at.0 as usize + k];
-                        if other != NONE && other != member {
-                            cost += 2;
-                        }
+                        // Taking the place of something that dies costs nothing when it is only written.
+                        let meets = other != NONE
+                            && other != member
+                            && items[other as usize].phases & item.phases != 0;
+                        cost += 2 * meets as u32;
                     }
+                }
+                let lead = &items[window.members[0].0 as usize].mask;
+                let here = UnitMask::run(Unit(base as u16), window.size);
+                for narrow in masks.iter().filter(|narrow| *narrow != lead && narrow.is_subset_of(lead)) {
+                    cost += 1000 * here.intersects(narrow) as u32;
                 }
                 // A window across its natural alignment splits two others.
                 if base % natural != 0 {
@@ -142,7 +244,7 @@ fn arrange(
     items: &mut [Item],
     windows: &[Window],
     at: usize,
-    taken: UnitMask,
+    taken: Taken,
     budget: &mut u32,
     pick: &mut dyn FnMut(u32, &UnitMask) -> Unit,
 ) -> bool {
@@ -154,18 +256,21 @@ fn arrange(
         if *budget == 0 {
             return false;
         }
-        let mut mine = UnitMask::EMPTY;
-        for &(member, position) in &window.members {
+        let place = |&(member, position): &(u32, u8)| {
             let size = items[member as usize].size as u32;
-            mine = mine.or(&UnitMask::run(Unit(base + position as u16), size));
-        }
-        if mine.intersects(&taken) {
+            (items[member as usize].phases, UnitMask::run(Unit(base + position as u16), size))
+        };
+        if window.members.iter().map(place).any(|(phases, mask)| mask.intersects(&taken.in_phases(phases))) {
             continue;
+        }
+        let mut after = taken;
+        for (phases, mask) in window.members.iter().map(place) {
+            after.add(phases, &mask);
         }
         for &(member, position) in &window.members {
             items[member as usize].unit = Some(Unit(base + position as u16));
         }
-        if arrange(items, windows, at + 1, taken.or(&mine), budget, pick) {
+        if arrange(items, windows, at + 1, after, budget, pick) {
             return true;
         }
     }
@@ -173,13 +278,9 @@ fn arrange(
     false
 }
 
-fn match_singles(
-    items: &mut [Item],
-    mut taken: UnitMask,
-    pick: &mut dyn FnMut(u32, &UnitMask) -> Unit,
-) -> bool {
+fn match_singles(items: &mut [Item], mut taken: Taken, pick: &mut dyn FnMut(u32, &UnitMask) -> Unit) -> bool {
     let blocked = taken;
-    let mut owner = [NONE; MAX_UNITS];
+    let mut owners = Owners([[NONE; MAX_UNITS]; 2]);
     let mut rest: Vec<u32> = Vec::new();
     for index in 0..items.len() {
         let item = &mut items[index];
@@ -187,10 +288,10 @@ fn match_singles(
             continue;
         }
         match item.now {
-            Some(now) if item.mask.contains(now) && !taken.contains(now) => {
+            Some(now) if item.mask.contains(now) && !taken.in_phases(item.phases).contains(now) => {
                 item.unit = Some(now);
-                taken.insert(now);
-                owner[now.0 as usize] = index as u32;
+                taken.add(item.phases, &UnitMask::single(now));
+                owners.set(item.phases, now, index as u32);
             }
             _ => {
                 item.unit = None;
@@ -198,10 +299,14 @@ fn match_singles(
             }
         }
     }
-    rest.sort_by_key(|&index| items[index as usize].mask.count());
+    // What needs a unit in both phases has the least choice.
+    rest.sort_by_key(|&index| {
+        let item = &items[index as usize];
+        (item.phases != BOTH, item.mask.count())
+    });
     for index in rest {
-        let mut seen = blocked;
-        if !augment(items, index, &mut owner, &mut taken, &mut seen, pick) {
+        let mut seen = UnitMask::EMPTY;
+        if !augment(items, index, &blocked, &mut owners, &mut taken, &mut seen, pick) {
             return false;
         }
     }
@@ -212,31 +317,52 @@ fn match_singles(
 fn augment(
     items: &mut [Item],
     index: u32,
-    owner: &mut [u32; MAX_UNITS],
-    taken: &mut UnitMask,
+    blocked: &Taken,
+    owners: &mut Owners,
+    taken: &mut Taken,
     seen: &mut UnitMask,
     pick: &mut dyn FnMut(u32, &UnitMask) -> Unit,
 ) -> bool {
-    let free = items[index as usize].mask.minus(taken);
+    let phases = items[index as usize].phases;
+    let open = items[index as usize].mask.minus(&blocked.in_phases(phases));
+    let free = open.minus(&taken.in_phases(phases)).minus(seen);
     if !free.is_empty() {
         let unit = pick(items[index as usize].vreg, &free);
-        items[index as usize].unit = Some(unit);
-        owner[unit.0 as usize] = index;
-        taken.insert(unit);
+        move_to(items, index, unit, owners, taken);
         return true;
     }
-    let tries = items[index as usize].mask;
-    for unit in tries.iter() {
+    for unit in open.iter() {
         if seen.contains(unit) {
             continue;
         }
         seen.insert(unit);
-        let other = owner[unit.0 as usize];
-        if other != NONE && augment(items, other, owner, taken, seen, pick) {
-            items[index as usize].unit = Some(unit);
-            owner[unit.0 as usize] = index;
+        let mut others = [NONE; 2];
+        for (phase, other) in others.iter_mut().enumerate() {
+            if phases >> phase & 1 != 0 {
+                *other = owners.0[phase][unit.0 as usize];
+            }
+        }
+        if others[0] == others[1] {
+            others[1] = NONE;
+        }
+        let cleared = others
+            .into_iter()
+            .filter(|&other| other != NONE)
+            .all(|other| augment(items, other, blocked, owners, taken, seen, pick));
+        if cleared {
+            move_to(items, index, unit, owners, taken);
             return true;
         }
     }
     false
+}
+
+fn move_to(items: &mut [Item], index: u32, unit: Unit, owners: &mut Owners, taken: &mut Taken) {
+    let item = &mut items[index as usize];
+    if let Some(old) = item.unit.replace(unit) {
+        owners.set(item.phases, old, NONE);
+        taken.remove(item.phases, &UnitMask::single(old));
+    }
+    owners.set(item.phases, unit, index);
+    taken.add(item.phases, &UnitMask::single(unit));
 }

@@ -56,6 +56,8 @@ pub(crate) struct Spiller<'a> {
     pub measure: &'a Measure,
     pub recipe_costs: &'a [f32],
     pub force: bool,
+    /// Instructions that count as tight.
+    pub tight: &'a [bool],
 }
 
 struct Walk<'a, 'b> {
@@ -143,7 +145,7 @@ impl Walk<'_, '_> {
         if self.position[vreg as usize] == NONE {
             self.position[vreg as usize] = self.resident.len() as u32;
             self.resident.push(vreg);
-            self.counts.add(self.s.code, vreg);
+            self.counts.add(self.s.code, self.s.limits, vreg);
         }
     }
 
@@ -156,7 +158,7 @@ impl Walk<'_, '_> {
         if let Some(&moved) = self.resident.get(at as usize) {
             self.position[moved as usize] = at;
         }
-        self.counts.sub(self.s.code, vreg);
+        self.counts.sub(self.s.code, self.s.limits, vreg);
     }
 
     /// Can it be put out at all?
@@ -347,23 +349,25 @@ impl Walk<'_, '_> {
             let vreg = op.vreg.0;
             if op.kind != OperandKind::Use {
                 if kills[index] == LIVES {
-                    after.add(code, vreg);
+                    after.add(code, limits, vreg);
                 }
             } else if !code.is_undefined(vreg) {
                 let mut before = ops[..index].iter();
                 if !before.any(|o| o.kind == OperandKind::Use && o.vreg == op.vreg) {
-                    through.sub(code, vreg);
+                    through.sub(code, limits, vreg);
                     if kills[index] != LIVES {
-                        after.sub(code, vreg);
+                        after.sub(code, limits, vreg);
                     }
                 }
             }
         }
-        nodes(code, limits, info, &mut self.nodes);
-        self.pressure.start(limits);
-        self.pressure.add_counts(limits, &through, info.clobbers);
-        self.pressure.add_nodes(limits, &self.nodes, info.clobbers);
-        over |= self.pressure.over(limits);
+        nodes(code, limits, info, self.s.tight[info.inst as usize], &mut self.nodes);
+        for phase in [READING, WRITING] {
+            self.pressure.start(limits);
+            self.pressure.add_counts(limits, &through, info.clobbers);
+            self.pressure.add_nodes(limits, &self.nodes, info.clobbers, phase);
+            over |= self.pressure.over(limits);
+        }
         self.pressure.start(limits);
         self.pressure.add_counts(limits, &after, ClobberId(0));
         over | self.pressure.over(limits)
@@ -423,8 +427,8 @@ impl Walk<'_, '_> {
         let mut best: Option<(f32, u32)> = None;
         for &vreg in &self.resident {
             let home = code.vregs[vreg as usize].home;
-            let bounds =
-                self.s.limits.bounds_of(home, ClobberId(0)) | self.s.limits.bounds_of(home, info.clobbers);
+            let bounds = self.s.limits.bounds_at_all_levels(home, ClobberId(0))
+                | self.s.limits.bounds_at_all_levels(home, info.clobbers);
             let locked = self.locked[vreg as usize];
             if bounds & over == 0
                 || !self.evictable_at(vreg, region)
@@ -548,29 +552,22 @@ impl Walk<'_, '_> {
                     continue;
                 }
             }
-            let weight = code.weight(vreg);
-            let home = code.vregs[vreg as usize].home;
-            let mut bits = self.s.limits.bounds_of(home, ClobberId(0));
-            let all = bits;
+            let (home, size) = (code.vregs[vreg as usize].home, code.vregs[vreg as usize].size);
+            let limits = self.s.limits;
             let mut fits = true;
-            while bits != 0 {
-                let bound = bits.trailing_zeros() as usize;
-                fits &= used[bound] + weight <= self.s.limits.capacity[bound];
+            limits.charge(home, ClobberId(0), size, |bound, weight| {
+                fits &= used[bound] + weight <= limits.capacity[bound];
                 fits &= !beyond || spare[bound] >= weight as i64;
-                bits &= bits - 1;
-            }
+            });
             if !fits && !must {
                 continue;
             }
-            bits = all;
-            while bits != 0 {
-                let bound = bits.trailing_zeros() as usize;
+            limits.charge(home, ClobberId(0), size, |bound, weight| {
                 used[bound] += weight;
                 if beyond {
                     spare[bound] = spare[bound].saturating_sub(weight as i64);
                 }
-                bits &= bits - 1;
-            }
+            });
             entry.push(vreg);
         }
         entry
@@ -594,11 +591,8 @@ impl Walk<'_, '_> {
                 continue;
             }
             let home = self.s.code.vregs[vreg as usize].home;
-            let mut bits = limits.bounds_of(home, ClobberId(0));
-            while bits != 0 {
-                through[bits.trailing_zeros() as usize] += self.s.code.weight(vreg) as i64;
-                bits &= bits - 1;
-            }
+            let size = self.s.code.vregs[vreg as usize].size;
+            limits.charge(home, ClobberId(0), size, |bound, weight| through[bound] += weight as i64);
         }
         (0..bounds).map(|k| limits.capacity[k] as i64 - (most[k] - through[k])).collect()
     }
