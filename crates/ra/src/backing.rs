@@ -304,14 +304,14 @@ impl Keeper<'_> {
         let mut pressure = Pressure::default();
         for counts in [&before, &after] {
             pressure.start(self.limits);
-            pressure.add_counts(self.limits, counts, ClobberId(0));
+            pressure.add_counts(self.limits, counts, INSIDE);
             if pressure.over(self.limits) != 0 {
                 return false;
             }
         }
         [READING, WRITING].into_iter().all(|phase| {
             pressure.start(self.limits);
-            pressure.add_counts(self.limits, &through, ClobberId(0));
+            pressure.add_counts(self.limits, &through, INSIDE);
             pressure.add_nodes(self.limits, &list, ClobberId(0), phase);
             pressure.over(self.limits) == 0
         })

@@ -9,7 +9,7 @@
 //! Left out: stores on several cheap paths instead of one dominating point.
 
 use crate::code::*;
-use crate::demand::{Counts, Limits, Pressure};
+use crate::demand::{At, Counts, Limits, Pressure};
 use crate::graph::{Graph, NONE};
 use crate::liveness::Liveness;
 use crate::problem::*;
@@ -339,7 +339,7 @@ impl Coupler<'_> {
         counts.add(self.code, self.limits, extra);
         let mut pressure = Pressure::default();
         pressure.start(self.limits);
-        pressure.add_counts(self.limits, &counts, ClobberId(0));
+        pressure.add_counts(self.limits, &counts, At::Point);
         pressure.over(self.limits) == 0
     }
 

@@ -33,6 +33,18 @@ const MAX_BOUNDS: usize = 64;
 /// A set of units that some values are confined to.
 pub(crate) type Class = u16;
 
+/// Where something is counted.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum At {
+    /// Between steps, where a memory edit may stand (if there are any).
+    Point,
+    /// Within a step that destroys something, or between steps where no memory edit may stand.
+    Through(ClobberId),
+}
+
+/// Between steps inside a region.
+pub(crate) const INSIDE: At = At::Through(ClobberId(0));
+
 pub(crate) struct Limits {
     /// Units of each set that may be used, in order of preference.
     pub order: Vec<Vec<Unit>>,
@@ -47,6 +59,8 @@ pub(crate) struct Limits {
     nested: Vec<bool>,
     /// Class of a set under a clobber mask: `set * clobbers + clobber`.
     class_of: Vec<Class>,
+    /// Class of a set where memory edits may stand.
+    point_class: Vec<Class>,
     used_clobbers: Vec<ClobberId>,
     unit_class: Vec<Class>,
     /// By class: bits of the bounds that contain it.
@@ -75,7 +89,8 @@ impl Limits {
         let mut fixed = UnitMask::EMPTY;
         for operand in &program.operands {
             if let Some(unit) = operand.fixed {
-                fixed.insert(unit);
+                let size = program.vregs[operand.vreg.0 as usize].size as u32;
+                fixed = fixed.or(&UnitMask::run(unit, size));
             }
         }
         let reserved = if memory { UnitMask::of(&file.edit_reserved) } else { UnitMask::EMPTY };
@@ -115,6 +130,7 @@ impl Limits {
             memory_clobbers: file.memory_edit_clobbers,
             nested,
             class_of: Vec::new(),
+            point_class: Vec::new(),
             used_clobbers: Vec::new(),
             unit_class: vec![Class::MAX; file.units.len()],
             in_bounds: Vec::new(),
@@ -162,14 +178,16 @@ impl Limits {
             })
         };
         self.class_of = vec![0; self.sets.len() * count];
+        self.point_class = vec![0; self.sets.len()];
         for set in (0..self.sets.len()).filter(|&set| used_sets[set]) {
             for clobber in (0..count).filter(|&clobber| used_clobbers[clobber]) {
                 let mask = self.sets[set];
                 let mask = self.clobbers.get(clobber).map_or(mask, |clobber| mask.minus(clobber));
-                let narrow = mask.minus(&wiped);
-                let mask = if narrow.is_empty() { mask } else { narrow };
                 self.class_of[set * count + clobber] = intern(mask, &mut masks);
             }
+            let narrow = self.sets[set].minus(&wiped);
+            let mask = if narrow.is_empty() { self.sets[set] } else { narrow };
+            self.point_class[set] = intern(mask, &mut masks);
         }
         let mut sizes = 0u64;
         for info in &program.vregs {
@@ -227,9 +245,13 @@ impl Limits {
         self.clobbers.get(clobbers.0 as usize).copied().unwrap_or(UnitMask::EMPTY)
     }
 
-    /// The level-1 bounds in which a value of `set` counts that must survive `clobbers`, as bits.
-    fn bounds_of(&self, set: SetId, clobbers: ClobberId) -> u64 {
-        self.in_bounds[self.class(set, clobbers) as usize]
+    /// The level-1 bounds in which a value of `set` counts, as bits.
+    fn bounds_of(&self, set: SetId, at: At) -> u64 {
+        let class = match at {
+            At::Point => self.point_class[set.0 as usize],
+            At::Through(clobbers) => self.class(set, clobbers),
+        };
+        self.in_bounds[class as usize]
     }
 
     /// What something `size` units wide takes at level `index`.
@@ -242,8 +264,8 @@ impl Limits {
     }
 
     /// Every bound in which a value of `set` counts, with how much.
-    pub fn charge(&self, set: SetId, clobbers: ClobberId, size: u8, mut f: impl FnMut(usize, u32)) {
-        let base = self.bounds_of(set, clobbers);
+    pub fn charge(&self, set: SetId, at: At, size: u8, mut f: impl FnMut(usize, u32)) {
+        let base = self.bounds_of(set, at);
         for level in 0..self.levels.len() {
             let weight = self.weight(size as u32, level);
             let mut bits = if weight == 0 { 0 } else { base };
@@ -255,15 +277,17 @@ impl Limits {
     }
 
     /// All bounds in which a value of `set` counts, at any level, as bits.
-    pub fn bounds_at_all_levels(&self, set: SetId, clobbers: ClobberId) -> u64 {
-        let base = self.bounds_of(set, clobbers);
+    pub fn bounds_at_all_levels(&self, set: SetId, at: At) -> u64 {
+        let base = self.bounds_of(set, at);
         (0..self.levels.len()).fold(0, |bits, level| bits | base << (level * self.bases))
     }
 
     /// Bits of all bounds that some value of `set` can count in.
     pub fn full_bounds(&self, set: SetId) -> u64 {
         let used = self.used_clobbers.iter();
-        used.fold(0, |bits, &clobber| bits | self.bounds_at_all_levels(set, clobber))
+        used.fold(self.bounds_at_all_levels(set, At::Point), |bits, &clobber| {
+            bits | self.bounds_at_all_levels(set, At::Through(clobber))
+        })
     }
 
     /// Units that a value of `set` has between instructions.
@@ -608,10 +632,10 @@ impl Pressure {
         }
     }
 
-    /// Values that merely live here, through `clobbers`.
-    pub fn add_counts(&mut self, limits: &Limits, counts: &Counts, clobbers: ClobberId) {
+    /// Values that merely live here.
+    pub fn add_counts(&mut self, limits: &Limits, counts: &Counts, at: At) {
         for &home in &limits.homes {
-            let bounds = limits.bounds_of(home, clobbers);
+            let bounds = limits.bounds_of(home, at);
             for level in 0..counts.levels {
                 self.add(limits, level, bounds, counts.by_home[home.0 as usize * counts.levels + level]);
             }

@@ -44,7 +44,7 @@ pub(crate) fn measure(
             pressure.raise(most);
         };
         pressure.start(limits);
-        pressure.add_counts(limits, &counts, ClobberId(0));
+        pressure.add_counts(limits, &counts, At::Point);
         note(&pressure);
         for step in code.blocks[block as usize].steps.clone() {
             let step = &code.steps[step as usize];
@@ -71,7 +71,7 @@ pub(crate) fn measure(
                 nodes(code, limits, step, tight[step.inst as usize], &mut list);
                 for phase in [READING, WRITING] {
                     pressure.start(limits);
-                    pressure.add_counts(limits, &through, step.clobbers);
+                    pressure.add_counts(limits, &through, At::Through(step.clobbers));
                     pressure.add_nodes(limits, &list, step.clobbers, phase);
                     note(&pressure);
                 }
@@ -82,7 +82,7 @@ pub(crate) fn measure(
                 }
             }
             pressure.start(limits);
-            pressure.add_counts(limits, &counts, ClobberId(0));
+            pressure.add_counts(limits, &counts, At::Point);
             note(&pressure);
         }
     }

@@ -334,12 +334,13 @@ impl Walk<'_, '_> {
     }
 
     /// Bits of the bounds that `step` exceeds, before it, in it or after it.
-    fn excess(&mut self, step: u32) -> u64 {
+    fn excess(&mut self, step: u32, region: u32) -> u64 {
         let limits = self.s.limits;
         let code = &*self.s.code;
         let info = &code.steps[step as usize];
         self.pressure.start(limits);
-        self.pressure.add_counts(limits, &self.counts, ClobberId(0));
+        let point = |open: bool| if open { At::Point } else { INSIDE };
+        self.pressure.add_counts(limits, &self.counts, point(step == region));
         let mut over = self.pressure.over(limits);
         let ops = &code.ops[info.ops()];
         let kills = &code.kills[info.ops()];
@@ -364,18 +365,19 @@ impl Walk<'_, '_> {
         nodes(code, limits, info, self.s.tight[info.inst as usize], &mut self.nodes);
         for phase in [READING, WRITING] {
             self.pressure.start(limits);
-            self.pressure.add_counts(limits, &through, info.clobbers);
+            self.pressure.add_counts(limits, &through, At::Through(info.clobbers));
             self.pressure.add_nodes(limits, &self.nodes, info.clobbers, phase);
             over |= self.pressure.over(limits);
         }
         self.pressure.start(limits);
-        self.pressure.add_counts(limits, &after, ClobberId(0));
+        let next = code.steps.get(step as usize + 1);
+        self.pressure.add_counts(limits, &after, point(next.is_none_or(|next| !next.no_memory)));
         over | self.pressure.over(limits)
     }
 
     fn make_room(&mut self, block: u32, step: u32, region: u32) -> Result<(), Trouble> {
         loop {
-            let over = self.excess(step);
+            let over = self.excess(step, region);
             if over == 0 {
                 return Ok(());
             }
@@ -427,8 +429,9 @@ impl Walk<'_, '_> {
         let mut best: Option<(f32, u32)> = None;
         for &vreg in &self.resident {
             let home = code.vregs[vreg as usize].home;
-            let bounds = self.s.limits.bounds_at_all_levels(home, ClobberId(0))
-                | self.s.limits.bounds_at_all_levels(home, info.clobbers);
+            let bounds = self.s.limits.bounds_at_all_levels(home, At::Point)
+                | self.s.limits.bounds_at_all_levels(home, INSIDE)
+                | self.s.limits.bounds_at_all_levels(home, At::Through(info.clobbers));
             let locked = self.locked[vreg as usize];
             if bounds & over == 0
                 || !self.evictable_at(vreg, region)
@@ -555,14 +558,14 @@ impl Walk<'_, '_> {
             let (home, size) = (code.vregs[vreg as usize].home, code.vregs[vreg as usize].size);
             let limits = self.s.limits;
             let mut fits = true;
-            limits.charge(home, ClobberId(0), size, |bound, weight| {
+            limits.charge(home, At::Point, size, |bound, weight| {
                 fits &= used[bound] + weight <= limits.capacity[bound];
                 fits &= !beyond || spare[bound] >= weight as i64;
             });
             if !fits && !must {
                 continue;
             }
-            limits.charge(home, ClobberId(0), size, |bound, weight| {
+            limits.charge(home, At::Point, size, |bound, weight| {
                 used[bound] += weight;
                 if beyond {
                     spare[bound] = spare[bound].saturating_sub(weight as i64);
@@ -592,7 +595,7 @@ impl Walk<'_, '_> {
             }
             let home = self.s.code.vregs[vreg as usize].home;
             let size = self.s.code.vregs[vreg as usize].size;
-            limits.charge(home, ClobberId(0), size, |bound, weight| through[bound] += weight as i64);
+            limits.charge(home, At::Point, size, |bound, weight| through[bound] += weight as i64);
         }
         (0..bounds).map(|k| limits.capacity[k] as i64 - (most[k] - through[k])).collect()
     }

@@ -27,7 +27,11 @@ pub enum Verdict {
 pub fn limited_sets(file: &RegisterFile, program: &Program, limit: Option<u32>) -> Vec<BTreeSet<Unit>> {
     let wiped: BTreeSet<Unit> =
         file.clobbers.get(file.memory_edit_clobbers.0 as usize).into_iter().flatten().copied().collect();
-    let fixed: BTreeSet<Unit> = program.operands.iter().filter_map(|op| op.fixed).collect();
+    let span = |op: &Operand| {
+        let size = program.vregs[op.vreg.0 as usize].size as u16;
+        op.fixed.into_iter().flat_map(move |unit| (unit.0..unit.0 + size).map(Unit))
+    };
+    let fixed: BTreeSet<Unit> = program.operands.iter().flat_map(span).collect();
     file.sets
         .iter()
         .map(|set| {
@@ -105,6 +109,11 @@ pub fn verdict(file: &RegisterFile, program: &Program, limit: Option<u32>) -> Ve
             while end < block.insts.end && program.insts[end as usize].no_memory_edit_before {
                 end += 1;
             }
+            for (what, at) in [(Edge::Before, start), (Edge::After, end - 1)] {
+                if between(file, program, &sets, &after, start..end, what) == Some(false) {
+                    return Verdict::Exceeds(at);
+                }
+            }
             for inst in start..end {
                 match placeable(file, program, &sets, &after, start..end, inst) {
                     Some(true) => {}
@@ -116,6 +125,60 @@ pub fn verdict(file: &RegisterFile, program: &Program, limit: Option<u32>) -> Ve
         }
     }
     unknown.map_or(Verdict::Fits, Verdict::Unknown)
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Edge {
+    Before,
+    After,
+}
+
+/// Where memory edits may stand, around a region: can what it reads stand side by side where an edit leaves it alone, and
+/// likewise what it leaves?
+fn between(
+    file: &RegisterFile,
+    program: &Program,
+    sets: &[BTreeSet<Unit>],
+    after: &[BTreeSet<u32>],
+    region: std::ops::Range<u32>,
+    what: Edge,
+) -> Option<bool> {
+    let wiped: BTreeSet<Unit> =
+        file.clobbers.get(file.memory_edit_clobbers.0 as usize).into_iter().flatten().copied().collect();
+    let mut values: BTreeSet<u32> = BTreeSet::new();
+    let mut defined: BTreeSet<u32> = BTreeSet::new();
+    for inst in region.clone() {
+        for op in ops_of(program, inst) {
+            let info = &program.vregs[op.vreg.0 as usize];
+            if op.kind != OperandKind::Use {
+                defined.insert(op.vreg.0);
+            } else if !info.undefined && info.recipe.is_none() && !defined.contains(&op.vreg.0) {
+                values.insert(op.vreg.0);
+            }
+        }
+    }
+    if what == Edge::After {
+        let left = &after[region.end as usize - 1];
+        values = defined.intersection(left).copied().collect();
+    }
+    let needs: Vec<Need> = values
+        .into_iter()
+        .map(|vreg| {
+            let info = &program.vregs[vreg as usize];
+            let home = backing_of(file, info.home).unwrap_or(info.home);
+            let room: BTreeSet<Unit> = sets[home.0 as usize].difference(&wiped).copied().collect();
+            Need {
+                value: vreg,
+                reads: true,
+                writes: true,
+                bases: bases(&room, info.size as u16),
+                size: info.size as u16,
+                same_as: None,
+                beside: None,
+            }
+        })
+        .collect();
+    search(&needs)
 }
 
 /// Something to place: a value, where it may stand, and when.
