@@ -3,11 +3,13 @@
 //! * [`expand`]: machine instructions and edits to operations on physical registers
 //! * [`schedule`] and [`merge`]: order and pairing inside a block
 //! * [`switches`]: where thread switches, branches and the program end ride
+//! * [`jumps`]: empty blocks are not gone through
 //! * this file: blocks in order, branch offsets, the uniform stream in final order, encoding
 //!
 //! Nothing here decides what is right: the words are decoded and validated afterwards.
 
 mod expand;
+mod jumps;
 mod merge;
 mod schedule;
 mod switches;
@@ -81,7 +83,8 @@ pub fn finish(
     unit_loc: &dyn Fn(Unit) -> Loc,
 ) -> Result<Finished, FinishError> {
     let version = frame.version;
-    let expanded = Expander::new(*frame, mir, alloc, unit_loc).run()?;
+    let mut expanded = Expander::new(*frame, mir, alloc, unit_loc).run()?;
+    jumps::thread(&mut expanded);
     let mut scheduled: Vec<schedule::Scheduled> =
         expanded.iter().map(|e| schedule::schedule(version, frame.threads, &e.ops, &e.words)).collect();
     let switches = scheduled.iter().any(|s| !s.switches.is_empty());
@@ -101,7 +104,7 @@ pub fn finish(
             Exit::Jump(to) if falls_through(&expanded, b, to) => None,
             Exit::Jump(to) => Some((unconditional(), to)),
             Exit::Branch { when, inverted, taken, next } => {
-                if next.0 as usize != b + 1 {
+                if !falls_through(&expanded, b, next) {
                     return Err(FinishError::bug("a branch does not fall through to the next block"));
                 }
                 Some((conditional(when, inverted), taken))
