@@ -21,8 +21,10 @@ pub mod localise;
 pub mod pipeline;
 pub mod sink;
 pub mod split_arrays;
+pub mod spread;
 pub mod ssa;
 pub mod subst;
+pub mod uniform_loads;
 pub mod unroll;
 pub mod vectorise;
 

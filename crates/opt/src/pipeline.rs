@@ -69,6 +69,8 @@ passes! {
     "dse" = |m, _| crate::dse::run(m);
     "vectorise" = |m, o| crate::vectorise::run(m, o);
     "split_arrays" = |m, _| crate::split_arrays::run(m);
+    "uniform_loads" = |m, _| crate::uniform_loads::run(m);
+    "spread" = |m, o| crate::spread::run(m, o);
     "licm" = |m, _| crate::licm::run(m);
     "sink" = |m, _| crate::sink::run(m);
     "localise" = |m, _| crate::localise::run(m);
@@ -131,6 +133,7 @@ pub fn optimise_with(m: &mut Module, options: &Options, observer: &mut dyn Obser
     r.pass("counters");
     r.tidy();
     if options.level >= Level::O2 {
+        r.pass("spread");
         // Inner loops first: each round simplifies the copies before the next loop out is looked at.
         for _ in 0..UNROLL_ROUNDS {
             if !r.pass("unroll") {
@@ -142,6 +145,9 @@ pub fn optimise_with(m: &mut Module, options: &Options, observer: &mut dyn Obser
         if r.pass("split_arrays") {
             r.pass("ssa");
             r.tidy();
+        }
+        if r.pass("uniform_loads") {
+            r.pass("gvn");
         }
         for _ in 0..IF_CONVERT_ROUNDS {
             if !r.pass("if_convert") {

@@ -8,7 +8,7 @@
 //!
 //! Private memory is left alone: its words are not neighbours on a machine that interleaves lanes.
 
-use crate::alias::{Addresses, Class, Root, disjoint};
+use crate::alias::{Addresses, Base, Class, Root, disjoint};
 use crate::pipeline::Options;
 use crate::subst::Subst;
 use kempe_ir::*;
@@ -25,6 +25,7 @@ pub fn run(m: &mut Module, options: &Options) -> bool {
     if options.vector_components < 2 {
         return false;
     }
+    align_shared(m);
     let mut addr = Addresses::new(m);
     let mut subst = Subst::new(&m.func);
     let mut changed = false;
@@ -69,6 +70,32 @@ struct Group {
     /// Ranges that were written (for loads: after the group began) or read (for stores).
     touched: SmallVec<[(u32, u32); 4]>,
     first_pos: u32,
+}
+
+/// What the start of a buffer is a multiple of at least: the smallest offset alignment that an implementation may ask
+/// for is larger.
+const BUFFER_ALIGN: u32 = 16;
+
+/// Largest power of two that a root is a multiple of, by its base and its strides.
+fn root_align(m: &Module, addr: &Addresses, root: Root) -> u32 {
+    let base = match addr.bases[root as usize] {
+        Base::Var(v) => m.vars[v].align,
+        Base::Res(_) => BUFFER_ALIGN,
+        Base::Value(_) => 1,
+    };
+    match addr.strides[root as usize] {
+        0 => base,
+        stride => base.min(stride),
+    }
+}
+
+/// Shared variables start at vector boundaries: that costs a few bytes and tells the alignment of what is in them.
+pub fn align_shared(m: &mut Module) {
+    for v in m.vars.values_mut() {
+        if v.space == Space::Shared && v.size >= 16 {
+            v.align = v.align.max(16);
+        }
+    }
 }
 
 struct Groups {
@@ -159,7 +186,7 @@ fn collect(m: &Module, addr: &mut Addresses, b: Block, groups: &mut Groups) {
                     read_only: mem.read_only,
                     root,
                     class,
-                    root_align: 1,
+                    root_align: root_align(m, addr, root),
                     elements: Vec::new(),
                     touched: smallvec![],
                     first_pos: pos as u32,
