@@ -36,6 +36,8 @@ pub struct Options {
 pub trait Observer {
     /// A step of this name has just ended.
     fn step(&mut self, _name: &'static str) {}
+    /// Something the user should know that is no error.
+    fn warning(&mut self, _message: &str) {}
     fn lowered(&mut self, _m: &Module) {}
     /// Machine instructions of an attempt, as the allocator gets them.
     fn selected(&mut self, _threads: u32, _mir: &Mir<MInst>) {}
@@ -102,6 +104,9 @@ pub fn compile(
 ) -> Result<Artifact, CompileError> {
     let lowered = lower::lower(&mut m, version)?;
     observer.step("lower");
+    for warning in &lowered.warnings {
+        observer.warning(warning);
+    }
     observer.lowered(&m);
     let prepared = select::prepare(&m)?;
     observer.step("flow");
