@@ -182,6 +182,13 @@ impl Job<'_> {
                 if glslang_shader_preprocess(s, &input) == 0 {
                     return fail(&self, text(glslang_shader_get_info_log(s)));
                 }
+                let code = self.version_first(&text(glslang_shader_get_preprocessed_code(s)));
+                let Ok(code) = CString::new(code) else {
+                    return fail(&self, "ERROR: an included file contains a zero byte".to_owned());
+                };
+                // The macros are in the text now.
+                glslang_shader_set_preamble(s, c"".as_ptr());
+                glslang_shader_set_preprocessed_code(s, code.as_ptr());
             } else {
                 glslang_shader_set_preprocessed_code(s, self.source.as_ptr());
             }
@@ -226,6 +233,28 @@ impl Job<'_> {
         }
     }
 
+    /// Preprocessed text starts with what the preamble left, but `#version` must come first; the lines behind it keep
+    /// their numbers.
+    fn version_first(&self, code: &str) -> String {
+        let is_version =
+            |l: &str| l.trim_start().strip_prefix('#').is_some_and(|l| l.trim_start().starts_with("version"));
+        let enable = "#extension GL_GOOGLE_include_directive : enable";
+        let original = self.source.to_string_lossy();
+        let Some((_, behind)) =
+            original.lines().enumerate().find(|l| is_version(l.1)).map(|l| (l.1, l.0 + 2))
+        else {
+            return code.to_owned();
+        };
+        let mut lines = code.lines().skip_while(|l| !is_version(l));
+        let version = lines.next().unwrap_or("#version 450").trim();
+        let mut out = format!("{version}\n{enable}\n#line {behind}\n");
+        for l in lines {
+            out.push_str(l);
+            out.push('\n');
+        }
+        out
+    }
+
     /// The log as messages: `ERROR: FILE:LINE:COLUMN: TEXT`, FILE being 0 for the source itself.
     fn diagnostics(&self, log: &str) -> Diagnostics {
         let mut out: Vec<Diagnostic> = Vec::new();
@@ -237,20 +266,22 @@ impl Job<'_> {
             } else {
                 continue;
             };
-            // The last lines only count and conclude.
-            if rest.contains("compilation errors.  No code generated") || rest.starts_with("Linking ") {
+            // The last line only counts.
+            if rest.contains("compilation errors.  No code generated") {
                 continue;
             }
+            let rest =
+                rest.strip_prefix("Linking ").and_then(|r| r.split_once("stage: ")).map_or(rest, |r| r.1);
             let (file, line, column, message) = place(rest);
             let file = if file == "0" || file.is_empty() { self.name } else { file };
             let mut d = Diagnostic::error(file, tidy(message)).with_line(line, column);
             d.severity = severity;
-            if message.contains("include") || message.contains("Could not process") {
-                if let Some(missing) = &self.includes.missing {
-                    d.message = format!("cannot include `{missing}`");
-                    d.help = "look-up is relative to the including file, then in the folders given with -I"
-                        .to_owned();
-                }
+            if (message.contains("include") || message.contains("Could not process"))
+                && let Some(missing) = &self.includes.missing
+            {
+                d.message = format!("cannot include `{missing}`");
+                d.help =
+                    "look-up is relative to the including file, then in the folders given with -I".to_owned();
             }
             out.push(d);
         }
@@ -265,6 +296,7 @@ impl Job<'_> {
 
 /// Splits `FILE:LINE:COLUMN: TEXT` (the column may be absent; FILE may contain colons).
 fn place(s: &str) -> (&str, u32, u32, &str) {
+    // Without a number in front of the first ": " there is no place.
     for (k, _) in s.match_indices(": ") {
         let mut numbers = s[..k].rsplitn(3, ':');
         let last = numbers.next().and_then(|n| n.parse::<u32>().ok());

@@ -68,7 +68,7 @@ fn compile(name: &str, source: &str, options: &Options) -> Result<Vec<u32>, Diag
         bounds_check_policies: BoundsCheckPolicies::default(),
         force_loop_bounding: false,
         debug_info: Some(spv::DebugInfo {
-            source_code: "",
+            source_code: source,
             file_name: name,
             language: naga::back::spv::SourceLanguage::WGSL,
         }),

@@ -1,0 +1,272 @@
+//! GLSL and WGSL through the libraries: what converts, what it computes, and messages.
+#![cfg(all(feature = "glsl", feature = "wgsl"))]
+
+mod common;
+
+use common::{bytes, run};
+use kempe_front::{Diagnostics, Language, Options, Severity, compile, to_spirv};
+use kempe_ir::{Module, Stage};
+
+const HEAD: &str = "#version 450\nlayout(local_size_x = 8) in;\n\
+    layout(set = 0, binding = 0) buffer O { uint o[]; };\nlayout(set = 0, binding = 1) buffer I { uint i[]; };\n";
+
+fn glsl(text: &str, options: &Options) -> Result<Vec<Module>, Diagnostics> {
+    compile("test.comp", text.as_bytes(), Language::Glsl, options)
+}
+
+fn wgsl(text: &str, options: &Options) -> Result<Vec<Module>, Diagnostics> {
+    compile("test.wgsl", text.as_bytes(), Language::Wgsl, options)
+}
+
+#[test]
+fn glsl_computes() {
+    let text = format!(
+        "{HEAD}const uint table[4] = uint[](7u, 5u, 3u, 1u);\n\
+         uint f(uint n) {{ for (uint k = 0u; k < 9u; ++k) {{ if (k * k >= n) return k; }} return 99u; }}\n\
+         void main() {{\n\
+             uint x = gl_GlobalInvocationID.x;\n\
+             mat2 m = mat2(1.0, 2.0, 3.0, float(x));\n\
+             vec2 v = m * vec2(1.0, 2.0);\n\
+             o[x] = f(i[x]) + table[x & 3u] + uint(v.y) + uint(dot(v, v.yx) > 50.0);\n\
+         }}\n"
+    );
+    let module = glsl(&text, &Options::default()).unwrap_or_else(|e| panic!("{e}")).remove(0);
+    assert_eq!(module.workgroup_size, [8, 1, 1]);
+    let input = [0u32, 1, 4, 5, 9, 64, 65, 1000];
+    let out = run(&module, &input);
+    for x in 0..8u32 {
+        let f = (0..9u32).find(|k| k * k >= input[x as usize]).unwrap_or(99);
+        let v = [7.0f32, 2.0 + 2.0 * x as f32];
+        let dot = 2.0 * v[0] * v[1];
+        let want = f + [7, 5, 3, 1][x as usize & 3] + v[1] as u32 + (dot > 50.0) as u32;
+        assert_eq!(out[x as usize], want, "{x}");
+    }
+    // Lines are known.
+    assert!(module.locs.iter().any(|l| l.line == 12), "{:?}", module.locs);
+    assert!(module.files.iter().any(|f| f == "test.comp"), "{:?}", module.files);
+}
+
+#[test]
+fn glsl_defines_and_includes() {
+    let dir = std::env::temp_dir().join(format!("kempe-front-{}", std::process::id()));
+    std::fs::create_dir_all(dir.join("sub")).unwrap();
+    std::fs::write(dir.join("a.glsl"), "#include \"sub/b.glsl\"\nuint a() { return b() + N; }\n").unwrap();
+    std::fs::write(dir.join("sub/b.glsl"), "#include \"c.glsl\"\nuint b() { return c() * 10u; }\n").unwrap();
+    std::fs::write(dir.join("sub/c.glsl"), "uint c() { return 4u; }\n").unwrap();
+    std::fs::write(dir.join("loop.glsl"), "#include \"loop.glsl\"\n").unwrap();
+    let text = format!("{}#include <a.glsl>\nvoid main() {{ o[gl_LocalInvocationIndex] = a(); }}\n", HEAD);
+    let options = Options {
+        defines: vec![("N".to_owned(), Some("3u".to_owned())), ("FLAG".to_owned(), None)],
+        include_dirs: vec![dir.clone()],
+        ..Options::default()
+    };
+    let module = glsl(&text, &options).unwrap_or_else(|e| panic!("{e}")).remove(0);
+    assert_eq!(&run(&module, &[0; 8])[..8], &[43; 8]);
+    // Missing, endless, and a mistake inside of an included file.
+    let e = glsl(&text.replace("a.glsl", "nothing.glsl"), &options).unwrap_err();
+    assert!(e.to_string().contains("cannot include `nothing.glsl`"), "{e}");
+    let e = glsl(&text.replace("a.glsl", "loop.glsl"), &options).unwrap_err();
+    assert!(e.to_string().contains("loop.glsl"), "{e}");
+    std::fs::write(dir.join("sub/c.glsl"), "\n\nuint c() { return 4.0; }\n").unwrap();
+    let e = glsl(&text, &options).unwrap_err();
+    assert!(e.0[0].file.ends_with("c.glsl") && e.0[0].line == 3, "{e}");
+    let bad = Options { defines: vec![("A B".to_owned(), None)], ..Options::default() };
+    assert!(glsl(&text, &bad).unwrap_err().to_string().contains("cannot be defined"));
+    std::fs::remove_dir_all(&dir).unwrap();
+}
+
+#[test]
+fn glsl_messages() {
+    let text = format!("{HEAD}void main() {{\n    float x = vec2(1.0);\n}}\n");
+    let e = glsl(&text, &Options::default()).unwrap_err();
+    let d = &e.0[0];
+    assert_eq!((d.severity, d.line, d.file.as_str()), (Severity::Error, 6, "test.comp"), "{e}");
+    let shown = d.render(Some(&text));
+    assert!(shown.contains("6 |     float x = vec2(1.0);"), "{shown}");
+    for (text, part) in [
+        ("", "empty"),
+        ("  \n", "empty"),
+        ("\0", "zero byte"),
+        ("#version 450\n", "missing entry point"),
+        ("this is no shader", "#version"),
+        ("#version 450\nthis is no shader", "syntax error"),
+        (
+            "#version 450\nlayout(local_size_x=1) in;\nvoid main() { undefined_function(); }\n",
+            "undefined_function",
+        ),
+    ] {
+        let e = glsl(text, &Options::default()).unwrap_err();
+        assert!(e.to_string().to_lowercase().contains(part), "{text:?}: {e}");
+        assert!(e.0.iter().all(|d| !d.message.is_empty()));
+    }
+    let deep = format!("{HEAD}void main() {{ o[0] = {}1u{}; }}", "(".repeat(100_000), ")".repeat(100_000));
+    assert!(glsl(&deep, &Options::default()).unwrap_err().to_string().contains("nests deeper"));
+    // A graphics shader compiles to SPIR-V and is refused after that.
+    let fragment = "#version 450\nlayout(location = 0) out vec4 c;\nvoid main() { c = vec4(1.0); }\n";
+    let options = Options { stage: Some(Stage::Fragment), ..Options::default() };
+    let e = glsl(fragment, &options).unwrap_err();
+    assert!(e.to_string().contains("fragment shaders are not supported yet"), "{e}");
+}
+
+#[test]
+fn glsl_specialisation() {
+    let text = format!(
+        "{HEAD}layout(constant_id = 3) const uint n = 5;\nlayout(local_size_x_id = 4) in;\n\
+         void main() {{ uint a[n]; a[gl_LocalInvocationIndex % n] = n; o[gl_LocalInvocationIndex] = a[0] + a.length(); }}\n"
+    );
+    let module = glsl(&text, &Options::default()).unwrap_or_else(|e| panic!("{e}")).remove(0);
+    assert_eq!(run(&module, &[0; 8])[0], 10);
+    let options = Options { spec: vec![(3, 7), (4, 16)], ..Options::default() };
+    let module = glsl(&text, &options).unwrap_or_else(|e| panic!("{e}")).remove(0);
+    assert_eq!(module.workgroup_size[0], 16);
+    assert_eq!(run(&module, &[0; 8])[0], 14);
+}
+
+/// Much that glslang accepts for compute shaders.
+#[test]
+fn glsl_features() {
+    let head = "#version 450\n\
+        #extension GL_EXT_shader_explicit_arithmetic_types : enable\n#extension GL_EXT_shader_16bit_storage : enable\n\
+        #extension GL_EXT_shader_8bit_storage : enable\n#extension GL_KHR_shader_subgroup_basic : enable\n\
+        #extension GL_KHR_shader_subgroup_arithmetic : enable\n#extension GL_KHR_shader_subgroup_ballot : enable\n\
+        #extension GL_KHR_shader_subgroup_shuffle : enable\n#extension GL_EXT_scalar_block_layout : enable\n\
+        #extension GL_EXT_shader_atomic_float : enable\n\
+        layout(local_size_x = 16) in;\n\
+        struct S { float a; f16vec3 b; u8vec4 c; mat3x2 d[2]; int64_t e; double f; };\n\
+        layout(set = 0, binding = 0, scalar) buffer B { S s[]; } bufs[3];\n\
+        layout(set = 0, binding = 1, std140) uniform U { S u[2]; layout(row_major) mat3 m; };\n\
+        layout(push_constant) uniform P { uint k; float fs[4]; };\n\
+        shared S sh[4];\nshared uint counter;\nshared float total;\n";
+    let text = format!(
+        "{head}void main() {{\n\
+             uint x = gl_GlobalInvocationID.x;\n\
+             S t = bufs[1].s[x];\n\
+             t.d[k & 1u] = u[x & 1u].d[1];\n\
+             t.a += fs[x & 3u] + (m * vec3(1.0)).x + subgroupAdd(float(x));\n\
+             sh[x & 3u] = t;\n\
+             atomicAdd(counter, 1u);\n\
+             atomicAdd(total, 1.5);\n\
+             barrier();\n\
+             t = sh[(x + 1u) & 3u];\n\
+             t.e = t.e * 3L + int64_t(counter) + int64_t(subgroupBallotBitCount(subgroupBallot(x > 3u)));\n\
+             t.f = double(t.a) * 2.0;\n\
+             t.b = t.b.zyx * float16_t(subgroupShuffleXor(x, 1u));\n\
+             if (subgroupElect()) t.c += uint8_t(1);\n\
+             bufs[2].s[x + bufs[0].s.length()] = t;\n\
+         }}\n"
+    );
+    let module = glsl(&text, &Options::default()).unwrap_or_else(|e| panic!("{e}")).remove(0);
+    assert!(module.uses_subgroups);
+    assert_eq!(module.resources.values().next().map(|r| (r.elements, r.tail_stride)), Some((3, 80)));
+}
+
+#[test]
+fn wgsl_computes() {
+    let text = "\
+@group(0) @binding(0) var<storage, read_write> o: array<u32>;
+@group(0) @binding(1) var<storage, read> i: array<u32>;
+override n: u32 = 3u;
+@id(7) override m: u32 = 4u;
+var<workgroup> sh: array<u32, 8>;
+@compute @workgroup_size(8)
+fn sum(@builtin(local_invocation_index) x: u32) {
+    sh[x] = i[x];
+    workgroupBarrier();
+    var s = 0u;
+    for (var k = 0u; k < 8u; k++) {
+        if (k == x) { continue; }
+        s += sh[k];
+    }
+    let table = array<u32, 4>(1u, 2u, 3u, 5u);
+    o[x] = s + table[x & 3u] + n * m;
+}
+@compute @workgroup_size(8)
+fn other(@builtin(global_invocation_id) id: vec3<u32>) {
+    o[id.x] = countOneBits(i[id.x]) + arrayLength(&o);
+}
+";
+    let modules = wgsl(text, &Options::default()).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(modules.iter().map(|m| m.name.as_str()).collect::<Vec<_>>(), ["sum", "other"]);
+    let input = [3u32, 1, 4, 1, 5, 9, 2, 6];
+    let total: u32 = input.iter().sum();
+    let out = run(&modules[0], &input);
+    for x in 0..8 {
+        assert_eq!(out[x], total - input[x] + [1, 2, 3, 5][x & 3] + 12);
+    }
+    let options = Options { entry: Some("other".to_owned()), ..Options::default() };
+    let modules = wgsl(text, &options).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(modules.len(), 1);
+    assert_eq!(run(&modules[0], &input)[5], 2 + 64);
+    let options = Options { entry: Some("sum".to_owned()), spec: vec![(7, 10)], ..Options::default() };
+    let modules = wgsl(text, &options).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(run(&modules[0], &input)[0], total - 3 + 1 + 30);
+}
+
+#[test]
+fn wgsl_messages() {
+    let text = "@compute @workgroup_size(1)\nfn main() {\n    let x: u32 = 1.5;\n}\n";
+    let e = wgsl(text, &Options::default()).unwrap_err();
+    assert_eq!(e.0[0].line, 3, "{e}");
+    assert!(e.0[0].render(Some(text)).contains("^"), "{e}");
+    for (text, part) in [
+        ("", "no entry point"),
+        ("fn f() {}", "no entry point"),
+        ("\u{1F980}", "expected"),
+        ("@compute @workgroup_size(1) fn main() { return 1; }", "invalid"),
+        (
+            "@vertex fn main() -> @builtin(position) vec4<f32> { return vec4<f32>(); }",
+            "vertex shaders are not supported yet",
+        ),
+    ] {
+        let e = wgsl(text, &Options::default()).unwrap_err();
+        assert!(e.to_string().to_lowercase().contains(part), "{text:?}: {e}");
+    }
+    let e = compile("x.wgsl", &[0xff, 0xfe], Language::Wgsl, &Options::default()).unwrap_err();
+    assert!(e.to_string().contains("UTF-8"), "{e}");
+}
+
+/// Random changes of a source never stop the process.
+#[test]
+fn mutated_sources() {
+    let glsl =
+        format!("{HEAD}void main() {{ uint x = gl_GlobalInvocationID.x; if (x > 3u) o[x] = i[x] * 2u; }}\n");
+    let wgsl = "@group(0) @binding(0) var<storage, read_write> o: array<u32>;\n\
+        @compute @workgroup_size(8) fn main(@builtin(local_invocation_index) x: u32) { if (x > 3u) { o[x] = x * 2u; } }";
+    let mut seed = 88172645463325252u64;
+    let mut rand = |n: usize| {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        (seed >> 33) as usize % n
+    };
+    for (text, lang) in [(glsl.as_str(), Language::Glsl), (wgsl, Language::Wgsl)] {
+        for _ in 0..300 {
+            let mut b = text.as_bytes().to_vec();
+            for _ in 0..1 + rand(3) {
+                let k = rand(b.len());
+                match rand(4) {
+                    0 => b[k] = 32 + rand(95) as u8,
+                    1 => drop(b.remove(k)),
+                    2 => b.insert(k, b"(){}[];,.0+*"[rand(12)]),
+                    _ => {
+                        let j = rand(b.len());
+                        b.swap(j, k);
+                    }
+                }
+            }
+            match compile("m", &b, lang, &Options::default()) {
+                Ok(_) => {}
+                Err(e) => assert!(!e.0.is_empty()),
+            }
+        }
+    }
+}
+
+#[test]
+fn spirv_words_are_given_out() {
+    let text = format!("{HEAD}void main() {{ o[0] = 1u; }}\n");
+    let words = to_spirv("a.comp", text.as_bytes(), Language::Glsl, &Options::default()).unwrap();
+    assert_eq!(words[0], 0x0723_0203);
+    let again = to_spirv("a.spv", &bytes(&words), Language::Spirv, &Options::default()).unwrap();
+    assert_eq!(words, again);
+}
