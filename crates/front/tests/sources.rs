@@ -89,7 +89,7 @@ fn glsl_messages() {
         ("\0", "zero byte"),
         ("#version 450\n", "missing entry point"),
         ("this is no shader", "#version"),
-        ("#version 450\nthis is no shader", "syntax error"),
+        ("#version 450\nwhat is no shader", "syntax error"),
         (
             "#version 450\nlayout(local_size_x=1) in;\nvoid main() { undefined_function(); }\n",
             "undefined_function",

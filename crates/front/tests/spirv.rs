@@ -466,6 +466,35 @@ fn large_initial_values() {
     assert_eq!(&run(&module, &IN)[..8], &IN);
 }
 
+/// A function with a large local array, called often: one array.
+#[test]
+fn large_variables_are_shared_between_calls() {
+    let globals = "\
+        %n = OpConstant %uint 300
+        %arr = OpTypeArray %uint %n
+        %parr = OpTypePointer 7 %arr
+        %tf = OpTypeFunction %uint %uint";
+    let f = "\
+        %f = OpFunction %uint 0 %tf
+        %p = OpFunctionParameter %uint
+        %fl = OpLabel
+        %t = OpVariable %parr 7
+        %q = OpAccessChain %fuint %t %p
+        %p1 = OpIAdd %uint %p %u1
+        OpStore %q %p1
+        %v = OpLoad %uint %q
+        OpReturnValue %v
+        OpFunctionEnd\n";
+    let mut code = String::from("%r0 = OpCopyObject %uint %x\n");
+    for k in 0..40 {
+        code.push_str(&format!("%r{} = OpFunctionCall %uint %f %r{k}\n", k + 1));
+    }
+    code.push_str("%r = OpCopyObject %uint %r40\n");
+    let module = convert(&shader(globals, &format!("{f}{}", body(&code)))).unwrap();
+    assert_eq!(module.vars.len(), 1);
+    assert_eq!(&run(&module, &IN)[..8], &[40, 41, 42, 43, 44, 45, 46, 47]);
+}
+
 #[test]
 fn shared_memory_starts_as_zeros_where_asked() {
     let globals = "\

@@ -102,6 +102,7 @@ pub struct Lower<'p, 'w> {
     /// Variables that only ever hold one constant: offset in the constant data, by id.
     const_vars: FxHashMap<u32, u32>,
     const_blobs: FxHashMap<Vec<u8>, u32>,
+    large_vars: FxHashMap<u32, Ptr>,
     constant_base: Option<Value>,
     epoch: u32,
     epochs: u32,
@@ -167,6 +168,7 @@ pub fn lower(p: &Parsed, entry: &crate::parse::Entry) -> Res<Module> {
         global_ptrs: vec![None; p.globals.len()],
         const_vars: FxHashMap::default(),
         const_blobs: FxHashMap::default(),
+        large_vars: FxHashMap::default(),
         constant_base: None,
         epoch: 1,
         epochs: 1,

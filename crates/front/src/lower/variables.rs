@@ -13,6 +13,9 @@ use spirv::StorageClass;
 const MAX_PRIVATE: u64 = 1 << 20;
 /// Largest variable in shared memory, and all constant data.
 const MAX_SHARED: u64 = 16 << 20;
+/// A local variable of more bytes is the same one in all calls of its function, which never overlap; smaller ones are
+/// one for each call, so that what one call leaves behind is not alive in the next.
+const OWN_COPY: u64 = 256;
 /// What a buffer's start is a multiple of at least, whatever the binding says.
 const BUFFER_ALIGN: u32 = 16;
 /// Initial values of more scalars than this are copied by a loop.
@@ -44,6 +47,13 @@ impl Lower<'_, '_> {
             self.err_opaque(lay)?;
         }
         let limit = if space == Space::Private { MAX_PRIVATE } else { MAX_SHARED };
+        let large = space == Space::Private && info.size > OWN_COPY;
+        if large && let Some(&ptr) = self.large_vars.get(&id) {
+            if init != 0 {
+                self.initialise(&ptr, init)?;
+            }
+            return Ok(ptr);
+        }
         if space == Space::Private {
             self.private_bytes = self.private_bytes.saturating_add(info.size);
         }
@@ -57,6 +67,9 @@ impl Lower<'_, '_> {
         }
         let facts = self.p.facts[id as usize];
         let ptr = self.new_variable(id, lay, space, facts & fact::VOLATILE != 0);
+        if large {
+            self.large_vars.insert(id, ptr);
+        }
         if init != 0 {
             self.initialise(&ptr, init)?;
         }
