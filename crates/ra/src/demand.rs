@@ -11,9 +11,9 @@
 //! extra one wherever one value must stand in two places at once (a tied use that lives on, bug shape A29; two fixed
 //! units; two vectors, A20 and A23), and none for a def that takes over the unit of a use that dies.
 //!
-//! Wide values and vector operands are counted by *levels*: besides the units as such, how many aligned windows of two,
-//! four, ... units are taken by what is at least that wide. Placing the widest first then never runs out of windows while
-//! units are free, as long as the sets are whole blocks.
+//! Wide values and vector operands are counted by *levels*, one for every size that occurs: besides the units as such, how
+//! many aligned windows for that size are taken by what is at least as wide. Placing the widest first then never runs
+//! out of windows. A level only counts where something of exactly its size is to be placed.
 //!
 //! A step has two phases, reading and writing. Left out: an exact test of both at once. A def that cannot take over
 //! the unit of a use (because of another set or fixed unit) is counted in both; where placing fails all the same,
@@ -42,6 +42,16 @@ pub(crate) enum At {
     Through(ClobberId),
 }
 
+/// How an instruction is treated after placing failed there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Tight {
+    No,
+    /// Counted in both phases, and what lives on kept out of vectors and fixed places.
+    Counted,
+    /// Nothing but its operands is in registers there.
+    Bare,
+}
+
 /// Between steps inside a region.
 pub(crate) const INSIDE: At = At::Through(ClobberId(0));
 
@@ -67,9 +77,10 @@ pub(crate) struct Limits {
     in_bounds: Vec<u64>,
     /// How many bounds there are at each level.
     bases: usize,
-    /// Window sizes that occur, ascending, the first 1.
+    bounds: Vec<UnitMask>,
+    /// Sizes that occur, ascending, the first 1.
     levels: Vec<u32>,
-    /// By level, then bound: units in windows of that size.
+    /// By level, then bound: units in windows for that size, each with its alignment's worth.
     pub capacity: Vec<u32>,
     /// Bounds that any memory-backed or plain home counts in (for statistics).
     pub homes: Vec<SetId>,
@@ -135,6 +146,7 @@ impl Limits {
             unit_class: vec![Class::MAX; file.units.len()],
             in_bounds: Vec::new(),
             bases: 0,
+            bounds: Vec::new(),
             levels: vec![1],
             capacity: Vec::new(),
             homes: Vec::new(),
@@ -189,15 +201,14 @@ impl Limits {
             let mask = if narrow.is_empty() { self.sets[set] } else { narrow };
             self.point_class[set] = intern(mask, &mut masks);
         }
-        let mut sizes = 0u64;
-        for info in &program.vregs {
-            sizes |= (info.size as u64).next_power_of_two();
-        }
-        for part in program.operands.iter().filter_map(|operand| operand.vector) {
-            sizes |= (part.index as u64 + 1).next_power_of_two();
-        }
-        self.levels =
-            (0..8).map(|k| 1u32 << k).filter(|&size| size == 1 || sizes & size as u64 != 0).collect();
+        let mut sizes: Vec<u32> = vec![1];
+        sizes.extend(program.vregs.iter().map(|info| info.size as u32));
+        let vectors = program.operands.iter().filter_map(|operand| operand.vector);
+        sizes.extend(vectors.map(|part| part.index as u32 + 1));
+        sizes.sort_unstable();
+        sizes.dedup();
+        sizes.truncate(MAX_BOUNDS / 4);
+        self.levels = sizes;
         // Unions of overlapping classes, until nothing new comes up.
         let most = MAX_BOUNDS / self.levels.len();
         let mut bounds: Vec<UnitMask> = masks.iter().copied().take(most).collect();
@@ -214,6 +225,7 @@ impl Limits {
             }
             next += 1;
         }
+        self.bounds = bounds.clone();
         // Single units only count in what contains them; two values in one unit are found when placing.
         for operand in &program.operands {
             if let Some(unit) = operand.fixed {
@@ -222,7 +234,8 @@ impl Limits {
         }
         self.bases = bounds.len();
         for &level in &self.levels {
-            self.capacity.extend(bounds.iter().map(|bound| level * windows(bound, level)));
+            self.capacity
+                .extend(bounds.iter().map(|bound| level.next_power_of_two() * windows(bound, level)));
         }
         self.in_bounds = masks
             .iter()
@@ -258,7 +271,7 @@ impl Limits {
     fn weight(&self, size: u32, index: usize) -> u32 {
         match self.levels[index] {
             1 => size,
-            window if size.next_power_of_two() >= window => size.next_power_of_two(),
+            level if size >= level => size.next_power_of_two(),
             _ => 0,
         }
     }
@@ -335,12 +348,13 @@ pub(crate) const READING: u8 = 1;
 pub(crate) const WRITING: u8 = 2;
 pub(crate) const BOTH: u8 = 3;
 
-/// How many whole aligned windows of `size` units are in `mask`.
+/// How many places there are in `mask` for something `size` units wide.
 fn windows(mask: &UnitMask, size: u32) -> u32 {
     if size == 1 {
         return mask.count();
     }
-    let starts = mask.iter().filter(|unit| (unit.0 as u32).is_multiple_of(size));
+    let align = size.next_power_of_two();
+    let starts = mask.iter().filter(|unit| (unit.0 as u32).is_multiple_of(align));
     starts.filter(|unit| UnitMask::run(*unit, size).is_subset_of(mask)).count() as u32
 }
 
@@ -583,29 +597,36 @@ fn place_defs(code: &Code, limits: &Limits, ops: &[Operand], out: &mut Vec<Node>
 /// Counts of what is resident, by home set and level.
 #[derive(Clone, Debug)]
 pub(crate) struct Counts {
-    by_home: Vec<u32>,
+    /// `(units, values of exactly that size)`.
+    by_home: Vec<(u32, u32)>,
     levels: usize,
 }
 
 impl Counts {
     pub fn new(limits: &Limits) -> Counts {
         let levels = limits.levels.len();
-        Counts { by_home: vec![0; limits.sets.len() * levels], levels }
+        Counts { by_home: vec![(0, 0); limits.sets.len() * levels], levels }
+    }
+
+    fn row(&mut self, code: &Code, vreg: u32) -> (&mut [(u32, u32)], u32) {
+        let info = &code.vregs[vreg as usize];
+        let at = info.home.0 as usize * self.levels;
+        (&mut self.by_home[at..at + self.levels], info.size as u32)
     }
 
     pub fn add(&mut self, code: &Code, limits: &Limits, vreg: u32) {
-        let info = &code.vregs[vreg as usize];
-        for level in 0..self.levels {
-            self.by_home[info.home.0 as usize * self.levels + level] +=
-                limits.weight(info.size as u32, level);
+        let (row, size) = self.row(code, vreg);
+        for (level, entry) in row.iter_mut().enumerate() {
+            entry.0 += limits.weight(size, level);
+            entry.1 += (limits.levels[level] == size) as u32;
         }
     }
 
     pub fn sub(&mut self, code: &Code, limits: &Limits, vreg: u32) {
-        let info = &code.vregs[vreg as usize];
-        for level in 0..self.levels {
-            self.by_home[info.home.0 as usize * self.levels + level] -=
-                limits.weight(info.size as u32, level);
+        let (row, size) = self.row(code, vreg);
+        for (level, entry) in row.iter_mut().enumerate() {
+            entry.0 -= limits.weight(size, level);
+            entry.1 -= (limits.levels[level] == size) as u32;
         }
     }
 }
@@ -614,17 +635,23 @@ impl Counts {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pressure {
     used: Vec<u32>,
+    /// Something of exactly the size of the level counts here.
+    exact: u64,
 }
 
 impl Pressure {
     pub fn start(&mut self, limits: &Limits) {
         self.used.clear();
         self.used.resize(limits.capacity.len(), 0);
+        self.exact = 0;
     }
 
-    fn add(&mut self, limits: &Limits, level: usize, mut bounds: u64, weight: u32) {
+    fn add(&mut self, limits: &Limits, level: usize, mut bounds: u64, weight: u32, exact: bool) {
         if weight == 0 {
             return;
+        }
+        if exact {
+            self.exact |= bounds << (level * limits.bases);
         }
         while bounds != 0 {
             self.used[level * limits.bases + bounds.trailing_zeros() as usize] += weight;
@@ -637,7 +664,8 @@ impl Pressure {
         for &home in &limits.homes {
             let bounds = limits.bounds_of(home, at);
             for level in 0..counts.levels {
-                self.add(limits, level, bounds, counts.by_home[home.0 as usize * counts.levels + level]);
+                let (units, values) = counts.by_home[home.0 as usize * counts.levels + level];
+                self.add(limits, level, bounds, units, values != 0);
             }
         }
     }
@@ -646,38 +674,65 @@ impl Pressure {
     pub fn add_nodes(&mut self, limits: &Limits, nodes: &[Node], clobbers: ClobberId, phase: u8) {
         let here = |node: &&Node| node.counts & phase != 0;
         for node in nodes.iter().filter(here) {
-            self.add(limits, 0, limits.node_bounds(node, clobbers), node.size as u32);
+            self.add(limits, 0, limits.node_bounds(node, clobbers), node.size as u32, true);
         }
         for level in 1..limits.levels.len() {
-            let window = limits.levels[level];
+            let size = limits.levels[level];
             for (index, node) in nodes.iter().enumerate().filter(|(_, node)| here(&node)) {
                 let bounds = limits.node_bounds(node, clobbers);
                 if let Some(unit) = node.fixed {
-                    // Windows that it breaks and that no other fixed node before it has broken.
-                    let first = unit.0 as u32 / window;
-                    let last = (unit.0 as u32 + node.size as u32 - 1) / window;
-                    let broken = (first..=last).filter(|&w| {
-                        !nodes[..index].iter().filter(here).any(|other| {
-                            other.fixed.is_some_and(|unit| {
-                                unit.0 as u32 / window <= w
-                                    && w <= (unit.0 as u32 + other.size as u32 - 1) / window
-                            })
-                        })
-                    });
-                    self.add(limits, level, bounds, window * broken.count() as u32);
+                    self.add_fixed(limits, &nodes[..index], level, bounds, (unit, node.size as u32), phase);
                 } else if let Some(part) = node.vector {
-                    // The vector as a whole, at its first member that is here.
+                    // The vector as a whole, at its first member that is here. One with a smaller alignment than its
+                    // size counts as so many windows of that alignment.
                     let mine = |other: &&Node| other.vector.is_some_and(|v| v.group == part.group);
                     if nodes[..index].iter().filter(here).any(|other| mine(&other)) {
                         continue;
                     }
                     let members = nodes.iter().filter(mine).filter_map(|other| other.vector);
-                    let size = members.map(|v| v.index as u32 + 1).max().unwrap_or(1);
-                    self.add(limits, level, bounds, limits.weight(size, level));
+                    let whole = members.map(|v| v.index as u32 + 1).max().unwrap_or(1);
+                    let align = part.align as u32;
+                    if align >= whole {
+                        self.add(limits, level, bounds, limits.weight(whole, level), whole == size);
+                    } else if align >= size {
+                        self.add(limits, level, bounds, whole.next_multiple_of(align), true);
+                    }
                 } else {
-                    self.add(limits, level, bounds, limits.weight(node.size as u32, level));
+                    let own = node.size as u32;
+                    self.add(limits, level, bounds, limits.weight(own, level), own == size);
                 }
             }
+        }
+    }
+
+    /// Windows that a fixed node breaks and that no fixed node before it has broken.
+    fn add_fixed(
+        &mut self,
+        limits: &Limits,
+        before: &[Node],
+        level: usize,
+        bounds: u64,
+        (unit, width): (Unit, u32),
+        phase: u8,
+    ) {
+        let size = limits.levels[level];
+        let align = size.next_power_of_two();
+        let covers = |unit: Unit, width: u32, window: u32| {
+            unit.0 as u32 / align <= window && window <= (unit.0 as u32 + width - 1) / align
+        };
+        for window in unit.0 as u32 / align..=(unit.0 as u32 + width - 1) / align {
+            let mut others = before.iter().filter(|other| other.counts & phase != 0);
+            if others.any(|o| o.fixed.is_some_and(|unit| covers(unit, o.size as u32, window))) {
+                continue;
+            }
+            let mask = UnitMask::run(Unit((window * align) as u16), size);
+            let mut inside = 0u64;
+            for (k, bound) in limits.bounds.iter().enumerate() {
+                if bounds >> k & 1 != 0 && mask.is_subset_of(bound) {
+                    inside |= 1 << k;
+                }
+            }
+            self.add(limits, level, inside, align, width == size);
         }
     }
 
@@ -689,7 +744,7 @@ impl Pressure {
                 bits |= 1 << index;
             }
         }
-        bits
+        bits & self.exact
     }
 
     /// Raise `most` to what is used here.
@@ -699,7 +754,8 @@ impl Pressure {
         }
     }
 
-    pub fn max(&self) -> u32 {
-        self.used.iter().copied().max().unwrap_or(0)
+    /// Most units used in any bound.
+    pub fn max(&self, limits: &Limits) -> u32 {
+        self.used.iter().take(limits.bases).copied().max().unwrap_or(0)
     }
 }

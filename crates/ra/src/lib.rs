@@ -29,7 +29,7 @@ pub use masks::MAX_UNITS;
 pub use problem::*;
 
 use code::{Code, DIES};
-use demand::Limits;
+use demand::{Limits, Tight};
 use graph::Graph;
 use liveness::Liveness;
 use spill::{Spiller, Trouble};
@@ -60,7 +60,7 @@ pub fn allocate(
         costs,
         options,
         max_pressure: 0,
-        tight: vec![false; program.insts.len()],
+        tight: vec![Tight::No; program.insts.len()],
         stuck: None,
     };
     // First without memory edits, then, when it takes some, once more without the units that they need.
@@ -72,9 +72,6 @@ pub fn allocate(
         Some(allocation) => allocation,
         None => job.with_memory(code)?,
     };
-    if std::env::var("RADEBUG").is_ok() {
-        return Ok(allocation);
-    }
     check::check_with(file, program, &graph, &allocation).map_err(Failure::CheckFailed)?;
     Ok(allocation)
 }
@@ -87,31 +84,47 @@ struct Job<'a> {
     options: &'a Options,
     max_pressure: u32,
     /// Instructions at which placing failed before: they are counted with more room.
-    tight: Vec<bool>,
+    tight: Vec<Tight>,
     /// Where placing failed in the last attempt.
     stuck: Option<u32>,
 }
 
 impl Job<'_> {
     /// With memory edits. Where vectors, wide values and fixed units leave no arrangement although the counts fit, the
-    /// instruction is counted as tight and everything runs once more; then, once, all instructions of that kind.
+    /// instruction is counted as tight and everything runs once more; then it keeps nothing but its operands in
+    /// registers; then all instructions of that kind do.
     fn with_memory(&mut self, code: Code) -> Result<Allocation, Failure> {
         self.stuck = None;
-        let first = self.attempt(code.clone(), true);
-        let Some(at) = self.stuck.take().filter(|_| first.is_err()) else { return first };
-        self.tight[at as usize] = true;
-        let second = self.attempt(code.clone(), true);
-        if second.is_ok() || self.stuck.take().is_none() {
-            return second;
+        let mut result = self.attempt(code.clone(), true);
+        let Some(first) = self.stuck.take().filter(|_| result.is_err()) else { return result };
+        for round in 0..3 {
+            let at = self.stuck.take().unwrap_or(first);
+            match round {
+                0 => self.tight[at as usize] = Tight::Counted,
+                1 => {
+                    self.tight[first as usize] = Tight::Bare;
+                    self.tight[at as usize] = Tight::Bare;
+                }
+                _ => self.make_bare(),
+            }
+            result = self.attempt(code.clone(), true);
+            if result.is_ok() {
+                return result;
+            }
         }
+        result
+    }
+
+    fn make_bare(&mut self) {
         for (inst, info) in self.program.insts.iter().enumerate() {
             let range = info.operands.start as usize..info.operands.end as usize;
             let special = |op: &Operand| {
                 op.vector.is_some() || op.fixed.is_some() || self.program.vregs[op.vreg.0 as usize].size > 1
             };
-            self.tight[inst] |= self.program.operands[range].iter().any(special);
+            if self.program.operands[range].iter().any(special) {
+                self.tight[inst] = Tight::Bare;
+            }
         }
-        self.attempt(code, true)
     }
 
     fn attempt(&mut self, mut code: Code, memory: bool) -> Result<Allocation, Failure> {

@@ -29,8 +29,8 @@ impl UnitMask {
     /// `count` units from `first` on.
     pub fn run(first: Unit, count: u32) -> UnitMask {
         let mut mask = UnitMask::EMPTY;
-        for k in 0..count {
-            mask.insert(Unit(first.0 + k as u16));
+        for k in first.0 as usize..(first.0 as usize + count as usize).min(MAX_UNITS) {
+            mask.insert(Unit(k as u16));
         }
         mask
     }

@@ -21,7 +21,7 @@ pub(crate) fn measure(
     live: &Liveness,
     limits: &Limits,
     graph: &Graph,
-    tight: &[bool],
+    tight: &[Tight],
 ) -> Measure {
     let bounds = limits.capacity.len();
     let mut out = Measure { over: 0, max: 0, by_block: vec![0; code.blocks.len() * bounds] };
@@ -40,7 +40,7 @@ pub(crate) fn measure(
         }
         let mut note = |pressure: &Pressure| {
             out.over |= pressure.over(limits);
-            out.max = out.max.max(pressure.max());
+            out.max = out.max.max(pressure.max(limits));
             pressure.raise(most);
         };
         pressure.start(limits);
@@ -68,7 +68,7 @@ pub(crate) fn measure(
                 }
             }
             if !ops.is_empty() || step.clobbers != ClobberId(0) {
-                nodes(code, limits, step, tight[step.inst as usize], &mut list);
+                nodes(code, limits, step, tight[step.inst as usize] == Tight::Counted, &mut list);
                 for phase in [READING, WRITING] {
                     pressure.start(limits);
                     pressure.add_counts(limits, &through, At::Through(step.clobbers));

@@ -7,7 +7,7 @@
 use smallvec::SmallVec;
 
 use crate::code::*;
-use crate::demand::{BOTH, Limits, Node, nodes};
+use crate::demand::{BOTH, Limits, Node, Tight, nodes};
 use crate::graph::{Graph, NONE};
 use crate::liveness::Liveness;
 use crate::masks::{MAX_UNITS, UnitMask};
@@ -56,7 +56,7 @@ struct Scan<'a> {
     op_units: Vec<Unit>,
     nodes: Vec<Node>,
     /// Instructions that count as tight.
-    tight: &'a [bool],
+    tight: &'a [Tight],
 }
 
 pub(crate) fn scan(
@@ -67,7 +67,7 @@ pub(crate) fn scan(
     graph: &Graph,
     costs: &Costs,
     units: usize,
-    tight: &[bool],
+    tight: &[Tight],
 ) -> Result<Placed, Stuck> {
     let count = code.vregs.len();
     let mut scan = Scan {
@@ -654,7 +654,7 @@ impl Scan<'_> {
     /// Give every value of this point a place that suits the step, and copy what has to move. When what lives on cannot
     /// stay in vectors and fixed places, copies of it may.
     fn settle_step(&mut self, step: u32) -> Result<(), Stuck> {
-        let tight = self.tight[self.code.steps[step as usize].inst as usize];
+        let tight = self.tight[self.code.steps[step as usize].inst as usize] == Tight::Counted;
         let first = self.settle_with(step, tight);
         if first.is_err() && !tight { self.settle_with(step, true) } else { first }
     }

@@ -57,7 +57,7 @@ pub(crate) struct Spiller<'a> {
     pub recipe_costs: &'a [f32],
     pub force: bool,
     /// Instructions that count as tight.
-    pub tight: &'a [bool],
+    pub tight: &'a [Tight],
 }
 
 struct Walk<'a, 'b> {
@@ -68,6 +68,8 @@ struct Walk<'a, 'b> {
     resident: Vec<u32>,
     position: Vec<u32>,
     counts: Counts,
+    /// Values made again right before the current step.
+    fresh: Vec<u32>,
     /// Position of the next use of a resident value, from the start of the block.
     upcoming: Vec<u32>,
     /// Position of the next use after an operand.
@@ -112,6 +114,7 @@ impl<'a> Spiller<'a> {
             resident: Vec::new(),
             position: vec![NONE; count],
             counts,
+            fresh: Vec::new(),
             upcoming: vec![NEVER; count],
             after,
             stored: vec![false; count],
@@ -280,6 +283,7 @@ impl Walk<'_, '_> {
                 if operand.kind == OperandKind::Use && !self.s.code.is_undefined(vreg) && !self.is_in(vreg) {
                     if let Some(recipe) = self.s.code.vregs[vreg as usize].recipe {
                         self.bring(vreg);
+                        self.fresh.push(vreg);
                         self.upcoming[vreg as usize] = step - base;
                         self.insert(step, PHASE_REMAKE, StepKind::Remake(recipe), vreg);
                     } else {
@@ -287,13 +291,50 @@ impl Walk<'_, '_> {
                     }
                 }
             }
+            if self.s.tight[self.s.code.steps[step as usize].inst as usize] == Tight::Bare {
+                self.bare(block, step, start);
+            }
             self.make_room(block, step, start)?;
             self.pass(step);
+            self.fresh.clear();
         }
         for vreg in locks {
             self.locked[vreg as usize] = NONE;
         }
         Ok(())
+    }
+
+    /// Put out everything that the step does not read, and what it reads right after it.
+    fn bare(&mut self, block: u32, step: u32, region: u32) {
+        for vreg in self.resident.clone() {
+            let locked = self.locked[vreg as usize];
+            let reads = self.s.code.steps[step as usize].ops().find(|&op| {
+                self.s.code.ops[op].kind == OperandKind::Use && self.s.code.ops[op].vreg.0 == vreg
+            });
+            if !self.evictable_at(vreg, region) {
+                continue;
+            }
+            match reads {
+                None if locked == NONE || locked < step => self.evict(vreg, block, region),
+                Some(op) if self.s.code.kills[op] == LIVES && (locked == NONE || locked <= step) => {
+                    self.leave_after(vreg, block, step, region);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// A value that the step reads is not needed in a register after it.
+    fn leave_after(&mut self, vreg: u32, block: u32, step: u32, region: u32) {
+        let mut first = true;
+        for op in self.s.code.steps[step as usize].ops() {
+            let operand = &self.s.code.ops[op];
+            if operand.kind == OperandKind::Use && operand.vreg.0 == vreg {
+                self.s.code.kills[op] = if first { DIES } else { DIES_AGAIN };
+                first = false;
+            }
+        }
+        self.note_eviction(vreg, block, region);
     }
 
     fn insert(&mut self, step: u32, phase: u8, kind: StepKind, vreg: u32) {
@@ -338,10 +379,20 @@ impl Walk<'_, '_> {
         let limits = self.s.limits;
         let code = &*self.s.code;
         let info = &code.steps[step as usize];
-        self.pressure.start(limits);
         let point = |open: bool| if open { At::Point } else { INSIDE };
-        self.pressure.add_counts(limits, &self.counts, point(step == region));
+        // Before the step: what was made again right here never meets a memory edit.
+        let mut counts = self.counts.clone();
+        for &vreg in &self.fresh {
+            counts.sub(code, limits, vreg);
+        }
+        self.pressure.start(limits);
+        self.pressure.add_counts(limits, &counts, point(step == region));
         let mut over = self.pressure.over(limits);
+        if !self.fresh.is_empty() {
+            self.pressure.start(limits);
+            self.pressure.add_counts(limits, &self.counts, INSIDE);
+            over |= self.pressure.over(limits);
+        }
         let ops = &code.ops[info.ops()];
         let kills = &code.kills[info.ops()];
         let mut through = self.counts.clone();
@@ -362,7 +413,7 @@ impl Walk<'_, '_> {
                 }
             }
         }
-        nodes(code, limits, info, self.s.tight[info.inst as usize], &mut self.nodes);
+        nodes(code, limits, info, self.s.tight[info.inst as usize] == Tight::Counted, &mut self.nodes);
         for phase in [READING, WRITING] {
             self.pressure.start(limits);
             self.pressure.add_counts(limits, &through, At::Through(info.clobbers));
@@ -409,15 +460,7 @@ impl Walk<'_, '_> {
                 }
             }
             let Some((_, vreg)) = best else { return Err(self.full(step)) };
-            let mut first = true;
-            for op in range {
-                let operand = &self.s.code.ops[op];
-                if operand.kind == OperandKind::Use && operand.vreg.0 == vreg {
-                    self.s.code.kills[op] = if first { DIES } else { DIES_AGAIN };
-                    first = false;
-                }
-            }
-            self.note_eviction(vreg, block, region);
+            self.leave_after(vreg, block, step, region);
         }
     }
 

@@ -175,6 +175,7 @@ fn between(
                 size: info.size as u16,
                 same_as: None,
                 beside: None,
+                group: None,
             }
         })
         .collect();
@@ -194,6 +195,8 @@ struct Need {
     same_as: Option<usize>,
     /// Vector: must stand at this distance from an earlier need.
     beside: Option<(usize, i32)>,
+    /// Its vector operand. Two vectors never share places, even where they hold the same values.
+    group: Option<Group>,
 }
 
 fn ops_of(program: &Program, inst: u32) -> &[Operand] {
@@ -273,6 +276,7 @@ fn placeable(
             size: info.size as u16,
             same_as: op.tied.and_then(|tied| need_of.get(&(tied as usize)).copied()),
             beside,
+            group: op.vector.map(|part| part.group),
         };
         need_of.insert(k, needs.len());
         needs.push(need);
@@ -288,6 +292,7 @@ fn placeable(
                 size: info.size as u16,
                 same_as: None,
                 beside: None,
+                group: None,
             });
         }
     }
@@ -327,6 +332,7 @@ fn placeable(
             size: info.size as u16,
             same_as: None,
             beside: None,
+            group: None,
         });
     }
     search(&needs)
@@ -416,7 +422,11 @@ fn place(
             let apart = place + needs[other].size <= base || base + need.size <= place;
             let meet = need.reads && needs[other].reads || need.writes && needs[other].writes;
             // Copies of one value may be one place, read or kept; two defs never are.
-            let same = need.value == needs[other].value && place == base && need.size == needs[other].size;
+            let vectors = need.group.is_some() && needs[other].group.is_some();
+            let same = need.value == needs[other].value
+                && place == base
+                && need.size == needs[other].size
+                && !vectors;
             !apart && meet && !same
         });
         if clash {
