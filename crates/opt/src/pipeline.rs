@@ -140,6 +140,8 @@ pub fn optimise_with(m: &mut Module, options: &Options, observer: &mut dyn Obser
                 break;
             }
             r.pass("ssa");
+            // The copies' parameters are what their one way in passes.
+            r.pass("cfg");
             r.tidy();
         }
         if r.pass("split_arrays") {

@@ -95,7 +95,7 @@ pub fn run(m: &mut Module) -> bool {
         let mut b = Builder::new(f, w.block);
         b.loc = w.loc;
         let base = b.resource_addr(w.res, Space::Uniform, None);
-        let at = b.lea(base, None, 0, w.offset as i32);
+        let at = if w.offset == 0 { base } else { b.lea(base, None, 0, w.offset as i32) };
         let mem =
             MemImm { space: Space::Uniform, count: 1, align: w.align, volatile: false, read_only: true };
         b.load(w.ty, mem, at);

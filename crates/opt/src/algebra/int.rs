@@ -108,6 +108,13 @@ fn sub(r: &mut Rules, v: &View) -> Act {
     {
         return Act::Value(y);
     }
+    // x - (x & c)
+    if let Some((x, c)) = r.with_const(b, Op::And)
+        && x == a
+    {
+        let rest = r.konst(ty, !c);
+        return to(Op::And, ty, &[a, rest]);
+    }
     if let Some((x, c)) = r.with_const(a, Op::Iadd) {
         let diff = r.op(Op::Isub, ty, &[x, b]);
         let c = r.konst(ty, c);
