@@ -419,25 +419,23 @@ impl Emit<'_> {
         let (mut lo, mut hi) = (0i32, own);
         let (mut first, mut last) = (mine, mine);
         loop {
-            let next = group.get(last + 1).map(|g| (g.0 as i32 / 4, g.1));
-            if let Some((at, j)) = next
-                && at <= hi + SIDE_BAND_GAP as i32
-                && (at + words(self, j)).max(hi) - lo <= limit
-            {
-                hi = hi.max(at + words(self, j));
-                last += 1;
-                continue;
+            let next = group.get(last + 1).map(|g| (last + 1, g));
+            let before = first.checked_sub(1).map(|n| (n, &group[n]));
+            let mut grown = false;
+            for (n, &(at, j)) in [next, before].into_iter().flatten() {
+                let at = at as i32 / 4;
+                let end = at + words(self, j);
+                let near = at <= hi + SIDE_BAND_GAP as i32 && end + SIDE_BAND_GAP as i32 >= lo;
+                if near && end.max(hi) - at.min(lo) <= limit {
+                    (lo, hi) = (lo.min(at), hi.max(end));
+                    (first, last) = (first.min(n), last.max(n));
+                    grown = true;
+                    break;
+                }
             }
-            let before = first.checked_sub(1).map(|n| (group[n].0 as i32 / 4, group[n].1));
-            if let Some((at, j)) = before
-                && at + words(self, j) + SIDE_BAND_GAP as i32 >= lo
-                && hi - at.min(lo) <= limit
-            {
-                lo = lo.min(at);
-                first -= 1;
-                continue;
+            if !grown {
+                break;
             }
-            break;
         }
         let start = offset.wrapping_add((lo * 4) as u32);
         let address = match base {
