@@ -1,4 +1,4 @@
-//! Reads every `.spv` below the given folders and counts what converts, what does not and why, and the time.
+//! Reads every `.spv`, `.comp` and `.wgsl` below the given folders and counts what converts, what does not and why, and the time.
 //!
 //! `cargo run --release -p kempe-front --no-default-features --example survey -- DIR... [--filter TEXT] [--list]`
 
@@ -17,14 +17,14 @@ fn collect(dir: &Path, out: &mut Vec<PathBuf>) {
         let path = e.path();
         if path.is_dir() {
             collect(&path, out);
-        } else if path.extension().is_some_and(|x| x == "spv") {
+        } else if path.extension().is_some_and(|x| x == "spv" || x == "comp" || x == "wgsl") {
             out.push(path);
         }
     }
 }
 
 fn main() {
-    let mut filter = ".comp.".to_owned();
+    let mut filter = ".comp".to_owned();
     let (mut dirs, mut list) = (Vec::new(), false);
     let mut args = std::env::args().skip(1);
     while let Some(a) = args.next() {
@@ -48,9 +48,13 @@ fn main() {
     for f in &files {
         let Ok(bytes) = std::fs::read(f) else { continue };
         let name = f.to_string_lossy().into_owned();
+        let language = match f.extension().and_then(|x| x.to_str()) {
+            Some("comp") => Language::Glsl,
+            Some("wgsl") => Language::Wgsl,
+            _ => Language::Spirv,
+        };
         let start = Instant::now();
-        let result =
-            std::panic::catch_unwind(|| compile(&name, &bytes, Language::Spirv, &Options::default()));
+        let result = std::panic::catch_unwind(|| compile(&name, &bytes, language, &Options::default()));
         let time = start.elapsed().as_secs_f64() * 1e3;
         match result {
             Err(_) => {

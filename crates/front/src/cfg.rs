@@ -241,11 +241,19 @@ fn follows_rules(order: &[u32], succs: &[Succs]) -> bool {
     true
 }
 
+/// Most blocks of a function without usable merge instructions, and how deep its loops may nest: the ordering by
+/// natural loops takes time in both.
+const MAX_NATURAL_BLOCKS: usize = 16_384;
+const MAX_NATURAL_DEPTH: u32 = 256;
+
 /// Order by natural loops, for control flow whose merge instructions do not help: blocks of a loop first become one
 /// node of the level around it, every level is ordered topologically, then the loops are unfolded in place. A cycle
 /// with two entries has no such order and is refused; so is a jump from inside an inner loop straight back to the
 /// header of an outer one (SPIR-V for shaders has neither).
 fn natural_order(f: &Func, succs: &[Succs]) -> Res<Vec<u32>> {
+    if succs.len() > MAX_NATURAL_BLOCKS {
+        return error(f.at, "control flow of this size and shape is not supported");
+    }
     let rpo = reverse_postorder(succs);
     let mut number = vec![NONE; succs.len()];
     for (n, &b) in rpo.iter().enumerate() {
@@ -303,6 +311,15 @@ fn natural_order(f: &Func, succs: &[Succs]) -> Res<Vec<u32>> {
             if l != h {
                 parent[l as usize] = h;
                 work.extend(preds[l as usize].iter().copied().filter(|p| *p < l));
+            }
+        }
+    }
+    let mut depth = vec![0u32; rpo.len()];
+    for h in 0..rpo.len() {
+        if inner[h] == h as u32 && parent[h] != NONE {
+            depth[h] = depth[parent[h] as usize] + 1;
+            if depth[h] > MAX_NATURAL_DEPTH {
+                return error(f.at, "loops nest too deep");
             }
         }
     }

@@ -102,6 +102,9 @@ pub fn entry_points(name: &str, words: &[u32]) -> Result<Vec<EntryPoint>, Diagno
     Ok(p.entries.iter().map(entry).collect())
 }
 
+/// Most entry points, times the bound of ids.
+const MAX_ENTRY_TABLES: usize = 1 << 27;
+
 /// Lowers the entry points of a SPIR-V module.
 pub fn from_spirv(name: &str, words: &[u32], options: &Options) -> Result<Vec<Module>, Diagnostics> {
     let fail = |e: Box<reader::Error>| Diagnostics::one(diagnostic(name, words, &e));
@@ -110,6 +113,10 @@ pub fn from_spirv(name: &str, words: &[u32], options: &Options) -> Result<Vec<Mo
         |text: String, help: &str| Err(Diagnostics::one(Diagnostic::error(name, text).with_help(help)));
     if p.entries.is_empty() {
         return message("the module has no entry point".to_owned(), "a shader needs a main function");
+    }
+    // Every entry point takes tables of the size of the bound.
+    if p.entries.len().saturating_mul(p.header.bound as usize) > MAX_ENTRY_TABLES {
+        return message(format!("the module has too many entry points ({})", p.entries.len()), "");
     }
     let names = || p.entries.iter().map(|e| format!("`{}`", e.name)).collect::<Vec<_>>().join(", ");
     let wanted = options.entry.as_deref();

@@ -495,6 +495,44 @@ fn large_variables_are_shared_between_calls() {
     assert_eq!(&run(&module, &IN)[..8], &[40, 41, 42, 43, 44, 45, 46, 47]);
 }
 
+/// Types that are nothing, nested so that walking them would never end; deep calls; large arrays as values.
+#[test]
+fn bombs() {
+    let mut globals = String::from("%e0 = OpTypeStruct\n");
+    for k in 0..60 {
+        globals.push_str(&format!("%e{} = OpTypeStruct %e{k} %e{k}\n", k + 1));
+    }
+    globals.push_str("%big = OpConstant %uint 0xffffffff\n%ea = OpTypeArray %e60 %big\n");
+    globals.push_str(
+        "%es = OpTypeStruct %uint %ea %e60\n%pes = OpTypePointer 7 %es\n%nes = OpConstantNull %es\n",
+    );
+    let code = body("%v = OpLoad %es %t\nOpStore %t %v\n%r = OpCompositeExtract %uint %v 0")
+        .replace("%entry = OpLabel", "%entry = OpLabel\n%t = OpVariable %pes 7 %nes");
+    assert!(convert(&shader(&globals, &code)).unwrap_err().contains("cannot be loaded"));
+    let code = body("%r = OpCompositeExtract %uint %nes 0");
+    assert_eq!(eval(&globals, "%r = OpCompositeExtract %uint %nes 0", &IN), [0; 8], "{code}");
+    let globals = "%n = OpConstant %uint 100000\n%arr = OpTypeArray %uint %n\n%parr = OpTypePointer 7 %arr\n%na = OpConstantNull %arr";
+    let code = body("%v = OpLoad %arr %t\n%r = OpCompositeExtract %uint %v 0")
+        .replace("%entry = OpLabel", "%entry = OpLabel\n%t = OpVariable %parr 7 %na");
+    assert!(convert(&shader(globals, &code)).unwrap_err().contains("too large"));
+    // Calls as deep as they may be.
+    let globals = "%tf = OpTypeFunction %uint %uint";
+    let mut functions = String::new();
+    for k in 0..62 {
+        let call = match k {
+            61 => format!("%g{k}r = OpIAdd %uint %g{k}p %u1\n"),
+            _ => format!("%g{k}r = OpFunctionCall %uint %g{} %g{k}p\n", k + 1),
+        };
+        functions.push_str(&format!(
+            "%g{k} = OpFunction %uint 0 %tf\n%g{k}p = OpFunctionParameter %uint\n%g{k}l = OpLabel\n{call}\
+             OpReturnValue %g{k}r\nOpFunctionEnd\n"
+        ));
+    }
+    let main = body("%r = OpFunctionCall %uint %g0 %a");
+    let module = convert(&shader(globals, &format!("{functions}{main}"))).unwrap();
+    assert_eq!(run(&module, &IN)[3], 4);
+}
+
 #[test]
 fn shared_memory_starts_as_zeros_where_asked() {
     let globals = "\

@@ -125,10 +125,7 @@ impl Lower<'_, '_> {
                 // It never returns: what follows is not reached, but must still be well formed.
                 let mut types = Vec::new();
                 self.p.leaf_types(self.at, ty, &mut types)?;
-                let mut undef: Vec<Value> = Vec::new();
-                for t in types {
-                    undef.push(self.emit1(Op::Undef, t, Imm::None, &[])?);
-                }
+                let undef: Vec<Value> = types.into_iter().map(|t| self.undef(t)).collect();
                 self.set_all(id, ty, &undef)
             }
         }

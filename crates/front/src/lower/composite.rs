@@ -53,9 +53,7 @@ impl Lower<'_, '_> {
                 for &k in i.rest(5) {
                     match all.get(k as usize) {
                         Some(&v) => out.push(v),
-                        None if k == u32::MAX => {
-                            out.push(self.prelude(Op::Undef, self.ty_of(all[0]), Imm::None))
-                        }
+                        None if k == u32::MAX => out.push(self.undef(self.ty_of(all[0]))),
                         None => return self.err("a shuffle index is out of range"),
                     }
                 }

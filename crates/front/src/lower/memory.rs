@@ -341,6 +341,9 @@ impl Lower<'_, '_> {
 
     /// Loads what lies at `ptr + offset`.
     pub(super) fn load(&mut self, ptr: &Ptr, lay: LayId, offset: i64, out: &mut Vec<Value>) -> Res<()> {
+        if self.is_nothing(lay) {
+            return self.err_opaque(lay);
+        }
         match self.lay.infos[lay as usize].lay {
             Lay::Scalar(ty) => self.load_some(ptr, ty, offset, 1, out),
             Lay::Vector { ty, n, stride } if stride == ty.bytes() => self.load_some(ptr, ty, offset, n, out),
@@ -367,6 +370,11 @@ impl Lower<'_, '_> {
                 Ok(())
             }
         }
+    }
+
+    /// A type without scalars: walking it could take for ever.
+    pub(super) fn is_nothing(&self, lay: LayId) -> bool {
+        self.p.leaf_count(self.lay.infos[lay as usize].ty) == 0
     }
 
     #[cold]
@@ -410,6 +418,9 @@ impl Lower<'_, '_> {
 
     /// Stores the first scalars of `data` at `ptr + offset` and takes them away.
     pub(super) fn store(&mut self, ptr: &Ptr, lay: LayId, offset: i64, data: &mut &[Value]) -> Res<()> {
+        if self.is_nothing(lay) {
+            return self.err_opaque(lay);
+        }
         match self.lay.infos[lay as usize].lay {
             Lay::Scalar(ty) => self.store_some(ptr, ty, offset, 1, data),
             Lay::Vector { ty, n, stride } if stride == ty.bytes() => {

@@ -93,6 +93,7 @@ pub struct Lower<'p, 'w> {
     /// Goes in front of everything in the entry block.
     prelude: Vec<ir::Inst>,
     consts: FxHashMap<(Type, u64), Value>,
+    undefs: FxHashMap<Type, Value>,
     builtins: FxHashMap<ir::Builtin, Value>,
     vals: Vec<Val>,
     pool: Vec<Value>,
@@ -161,6 +162,7 @@ pub fn lower(p: &Parsed, entry: &crate::parse::Entry) -> Res<Module> {
         cur,
         prelude: Vec::new(),
         consts: FxHashMap::default(),
+        undefs: FxHashMap::default(),
         builtins: FxHashMap::default(),
         vals: vec![Val { epoch: 0, ty: 0, start: 0, len: 0 }; p.defs.len()],
         pool: Vec::new(),
@@ -318,6 +320,16 @@ impl<'p, 'w> Lower<'p, 'w> {
         v
     }
 
+    /// One for all: every use may see other bits anyway.
+    fn undef(&mut self, ty: Type) -> Value {
+        if let Some(&v) = self.undefs.get(&ty) {
+            return v;
+        }
+        let v = self.prelude(Op::Undef, ty, Imm::None);
+        self.undefs.insert(ty, v);
+        v
+    }
+
     fn i32(&mut self, n: u32) -> Value {
         self.konst(Type::I32, n as u64)
     }
@@ -389,7 +401,7 @@ impl<'p, 'w> Lower<'p, 'w> {
         for (k, &t) in types.iter().enumerate() {
             let v = match c.kind {
                 ConstKind::Null => self.konst(t, 0),
-                ConstKind::Undef => self.prelude(Op::Undef, t, Imm::None),
+                ConstKind::Undef => self.undef(t),
                 ConstKind::Bits(b) => self.konst(t, self.p.bits[b as usize + k]),
             };
             self.pool.push(v);
@@ -535,8 +547,7 @@ impl<'p, 'w> Lower<'p, 'w> {
                 let (ty, id) = self.result(i)?;
                 let mut types = Vec::new();
                 self.p.leaf_types(self.at, ty, &mut types)?;
-                let values: Vec<Value> =
-                    types.into_iter().map(|t| self.prelude(Op::Undef, t, Imm::None)).collect();
+                let values: Vec<Value> = types.into_iter().map(|t| self.undef(t)).collect();
                 self.set_all(id, ty, &values)
             }
             S::SelectionMerge | S::LoopMerge | S::LifetimeStart | S::LifetimeStop | S::AssumeTrueKHR => {

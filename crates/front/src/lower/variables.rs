@@ -450,6 +450,9 @@ impl Lower<'_, '_> {
     }
 
     fn fill(&self, lay: LayId, offset: usize, next: &mut usize, out: &mut [u8]) -> Res<()> {
+        if self.is_nothing(lay) {
+            return Ok(());
+        }
         let mut put = |ty: Type, offset: usize| {
             let n = ty.bytes() as usize;
             out[offset..offset + n].copy_from_slice(&self.p.bits[*next].to_le_bytes()[..n]);

@@ -91,9 +91,7 @@ impl Parsed<'_> {
                     t = elem;
                 }
                 Ty::Struct { first, n } if k < n => {
-                    for m in first..first + k {
-                        offset = offset.saturating_add(self.leaf_count(self.members[m as usize]));
-                    }
+                    offset = offset.saturating_add(self.member_leaves[(first + k) as usize]);
                     t = self.members[(first + k) as usize];
                 }
                 _ => return error(at, format!("index {k} does not fit the type it goes into")),

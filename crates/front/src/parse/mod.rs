@@ -215,6 +215,8 @@ pub struct Parsed<'a> {
     pub defs: Vec<Def>,
     pub types: Vec<TypeInfo>,
     pub members: Vec<TyId>,
+    /// By member: scalars of the structure in front of it, saturating.
+    pub member_leaves: Vec<u32>,
     pub consts: Vec<Const>,
     pub bits: Vec<u64>,
     pub globals: Vec<Global>,
@@ -242,6 +244,7 @@ pub fn parse<'a>(words: &'a [u32], spec: &[(u32, u64)]) -> Res<Parsed<'a>> {
         defs: vec![Def::None; header.bound as usize],
         types: Vec::new(),
         members: Vec::new(),
+        member_leaves: Vec::new(),
         consts: Vec::new(),
         bits: Vec::new(),
         globals: Vec::new(),
@@ -365,6 +368,10 @@ impl<'a> Parsed<'a> {
                 "keep large arrays in memory and access their elements",
             );
         }
+        if self.leaf_count(t) == 0 && matches!(self.ty(t), Ty::Array { .. } | Ty::Struct { .. }) {
+            // Nothing, however often and deep it is nested.
+            return Ok(());
+        }
         match self.ty(t) {
             Ty::Vector { elem, n } | Ty::Matrix { column: elem, n } | Ty::Array { elem, n } => {
                 let start = out.len();
@@ -372,8 +379,7 @@ impl<'a> Parsed<'a> {
                     self.leaf_types(at, elem, out)?;
                 }
                 let len = out.len() - start;
-                // Nothing repeated is nothing, however often.
-                for _ in 1..if len == 0 { 0 } else { n } {
+                for _ in 1..n {
                     out.extend_from_within(start..start + len);
                 }
                 Ok(())
@@ -580,6 +586,7 @@ impl<'a> Parsed<'a> {
                         Err(e) => return Err(e),
                     };
                     self.members.push(t);
+                    self.member_leaves.push(leaves.min(u32::MAX as u64) as u32);
                     leaves = leaves.saturating_add(l);
                     depth = depth.max(d);
                 }
