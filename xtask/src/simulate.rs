@@ -1,4 +1,5 @@
-//! Corpus modules on the simulator: `cargo xtask simulate [--want N] [--only TEXT] [--seeds N] [--target T] [-v]`.
+//! Corpus modules on the simulator: `cargo xtask simulate [--want N] [--only TEXT] [--seeds N] [--target T]
+//! [--level 0|1|2] [--threads N] [--no-order] [--force-spill] [-v]`.
 //!
 //! Each module is specialised with its suggested values and run on up to 16 seeds of random, bounded inputs; an input
 //! that leads outside of a buffer is replaced. On every input the simulator must equal the interpreter of the lowered
@@ -34,8 +35,8 @@ pub enum Fate {
 }
 
 /// Runs one module for one target.
-pub fn judge_entry(e: &Entry, version: Version, seeds: u32) -> Fate {
-    let run = || one(e, version, seeds);
+pub fn judge_entry(e: &Entry, version: Version, seeds: u32, options: &judge::Options) -> Fate {
+    let run = || one(e, version, seeds, options);
     std::panic::catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|p| {
         let text = p.downcast_ref::<String>().cloned();
         let text = text.or_else(|| p.downcast_ref::<&str>().map(|s| (*s).to_owned()));
@@ -43,7 +44,7 @@ pub fn judge_entry(e: &Entry, version: Version, seeds: u32) -> Fate {
     })
 }
 
-fn one(e: &Entry, version: Version, seeds: u32) -> Fate {
+fn one(e: &Entry, version: Version, seeds: u32, how: &judge::Options) -> Fate {
     let bytes = match std::fs::read(&e.path) {
         Ok(b) => b,
         Err(err) => return Fate::NotCompiled(err.to_string()),
@@ -54,7 +55,7 @@ fn one(e: &Entry, version: Version, seeds: u32) -> Fate {
         Err(err) => return Fate::NotCompiled(format!("{err}")),
     };
     let Some(m) = modules.first() else { return Fate::NotCompiled("no entry point".into()) };
-    let made = match judge::make(m, version, &judge::Options::default()) {
+    let made = match judge::make(m, version, how) {
         Ok(made) => made,
         Err(err) => return Fate::NotCompiled(err.to_string()),
     };
@@ -118,6 +119,15 @@ pub fn run(args: &[String]) -> ExitCode {
     let verbose = args.iter().any(|a| a == "-v");
     let (want, seeds, step) = (number("--want", usize::MAX), number("--seeds", 16), number("--step", 1));
     let only = value("--only");
+    let mut how = judge::Options::default();
+    match value("--level").as_deref() {
+        Some("0") => how.level = kempe_opt::Level::O0,
+        Some("1") => how.level = kempe_opt::Level::O1,
+        _ => {}
+    }
+    how.back.threads = value("--threads").and_then(|t| t.parse().ok());
+    how.back.no_order = args.iter().any(|a| a == "--no-order");
+    how.back.force_spill = args.iter().any(|a| a == "--force-spill");
     let entries = match corpus::entries() {
         Ok(e) => e,
         Err(e) => {
@@ -139,7 +149,8 @@ pub fn run(args: &[String]) -> ExitCode {
             continue;
         }
         let start = std::time::Instant::now();
-        let fates: Vec<Fate> = chosen.par_iter().map(|e| judge_entry(e, version, seeds as u32)).collect();
+        let fates: Vec<Fate> =
+            chosen.par_iter().map(|e| judge_entry(e, version, seeds as u32, &how)).collect();
         let mut rows: BTreeMap<&str, [u32; 5]> = BTreeMap::new();
         for (e, f) in chosen.iter().zip(&fates) {
             let row = rows.entry(&e.collection).or_default();

@@ -134,6 +134,17 @@ impl Usage {
                 ResKind::StorageBuffer | ResKind::UniformBuffer => {
                     for element in 0..r.elements.clamp(1, 8) {
                         let data = self.fill(u, size, small, ranges, &mut rng);
+                        // Several declarations may name the same binding: one buffer, as large as any wants it.
+                        let known = inputs
+                            .buffers
+                            .iter_mut()
+                            .find(|b| (b.set, b.binding, b.element) == (r.set, r.binding, element));
+                        if let Some(known) = known {
+                            if known.bytes.len() < data.len() {
+                                known.bytes = data;
+                            }
+                            continue;
+                        }
                         inputs = inputs.buffer(r.set, r.binding, data);
                         if let Some(last) = inputs.buffers.last_mut() {
                             last.element = element;

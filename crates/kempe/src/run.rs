@@ -12,8 +12,14 @@ use std::fmt;
 pub struct RunOptions {
     /// Most instructions of all threads together.
     pub step_limit: u64,
-    /// 0: threads take turns. Otherwise the thread that runs after a switch is drawn with this seed.
+    /// 0: threads take turns. [`RunOptions::SEQUENTIAL`]: a thread runs until it has to wait. Otherwise the thread that
+    /// runs after a switch is drawn with this seed.
     pub schedule: u64,
+}
+
+impl RunOptions {
+    /// The schedule in which one thread after the other runs, as far as barriers allow.
+    pub const SEQUENTIAL: u64 = u64::MAX;
 }
 
 impl Default for RunOptions {

@@ -222,6 +222,7 @@ fn sim_options(options: &RunOptions) -> sim::Options {
         step_limit: options.step_limit,
         order: match options.schedule {
             0 => Order::RoundRobin,
+            RunOptions::SEQUENTIAL => Order::Sequential,
             seed => Order::Shuffled(seed),
         },
         ..sim::Options::default()
