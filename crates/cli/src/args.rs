@@ -151,6 +151,10 @@ pub struct Run {
     /// Run the source with the interpreter, without making code
     #[arg(long, conflicts_with_all = ["counts", "raw", "target"])]
     pub interpret: bool,
+    /// Run the interpreter too, on the program as code was selected from it, and compare all buffers bit for bit; exit
+    /// code 5 if they differ
+    #[arg(long, conflicts_with_all = ["interpret", "raw"])]
+    pub compare: bool,
     /// Show the code with the number of times that each instruction was executed
     #[arg(long)]
     pub counts: bool,

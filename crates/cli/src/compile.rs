@@ -45,7 +45,7 @@ pub fn compile(args: &Compile) -> Exit {
         targets: args.target.clone(),
         front: front_options(&args.front),
         code: code_options(&args.code),
-        keep: Keep { ir: args.emit == Some(Emit::Ir), mir: args.emit == Some(Emit::Mir) },
+        keep: Keep { ir: args.emit == Some(Emit::Ir), mir: args.emit == Some(Emit::Mir), lowered: false },
         limits: limits(&args.limits),
     };
     let mut results = Vec::new();

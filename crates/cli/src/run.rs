@@ -25,6 +25,8 @@ fn wrong<T>(message: impl Into<String>) -> Res<T> {
 /// What is run.
 enum Program {
     Artifact(Box<kempe::Artifact>),
+    /// With the program that code was selected from.
+    Compiled(Box<kempe::Artifact>, Box<kempe::ir::Module>),
     /// For the interpreter.
     Module(Box<kempe::ir::Module>),
 }
@@ -32,7 +34,7 @@ enum Program {
 impl Program {
     fn resources(&self) -> Vec<kempe::ir::Resource> {
         match self {
-            Program::Artifact(artifact) => artifact.resources.clone(),
+            Program::Artifact(artifact) | Program::Compiled(artifact, _) => artifact.resources.clone(),
             Program::Module(module) => module.resources.values().cloned().collect(),
         }
     }
@@ -83,18 +85,24 @@ fn ordinary(args: &Run) -> Res<()> {
         expected.push((expect, contents(&expect.value, None)?));
     }
     let options = run_options(args);
-    let (report, artifact) = match program {
-        Program::Artifact(artifact) => {
-            let kept = args.counts.then(|| artifact.clone());
-            let job = move || kempe::run::run_artifact(&artifact, &inputs, &options);
-            (guarded(limits(&args.limits), job).map_err(from_stopped)?, kept)
-        }
-        Program::Module(module) => {
-            let job = move || kempe::run::interpret(&module, &inputs, &options);
-            (guarded(limits(&args.limits), job).map_err(from_stopped)?, None)
-        }
+    let (artifact, lowered) = match program {
+        Program::Artifact(artifact) => (Some(artifact), None),
+        Program::Compiled(artifact, lowered) => (Some(artifact), Some(lowered)),
+        Program::Module(module) => (None, Some(module)),
     };
-    let report = report.map_err(from_run_error)?;
+    let shown = artifact.clone().filter(|_| args.counts);
+    let job = move || match (artifact, lowered) {
+        (Some(artifact), lowered) => {
+            let report = kempe::run::run_artifact(&artifact, &inputs, &options)?;
+            let same =
+                lowered.map(|lowered| kempe::run::compare(&lowered, &artifact, &inputs, &options, &report));
+            Ok((report, same.transpose()?.flatten()))
+        }
+        (None, Some(module)) => Ok((kempe::run::interpret(&module, &inputs, &options)?, None)),
+        (None, None) => Err(RunError::Setup("there is nothing to run".to_owned())),
+    };
+    let report = guarded(limits(&args.limits), job).map_err(from_stopped)?;
+    let (report, unequal) = report.map_err(from_run_error)?;
     for warning in &report.warnings {
         eprintln!("{}: warning: {warning}", io::shown(&args.file));
     }
@@ -104,7 +112,7 @@ fn ordinary(args: &Run) -> Res<()> {
             print(&mut out, binding, &buffer.bytes);
         }
     }
-    if let Some(artifact) = artifact {
+    if let Some(artifact) = shown {
         counts(&mut out, &artifact, &report);
     }
     io::out(out.as_bytes()).map_err(|message| Failure(Exit::Wrong, message))?;
@@ -116,6 +124,10 @@ fn ordinary(args: &Run) -> Res<()> {
         }
     }
     let mut differences = 0;
+    if let Some(message) = unequal {
+        io::complain(&args.file, &format!("simulator and interpreter differ: {message}"));
+        differences += 1;
+    }
     for (expect, bytes) in &expected {
         if let Some(buffer) = find(&report, &expect.binding)
             && let Some(message) = compare(expect, &buffer.bytes, bytes)
@@ -138,6 +150,9 @@ fn load(args: &Run) -> Res<(Program, Option<Inputs>)> {
         if args.interpret {
             return wrong("is an artifact: the interpreter runs shaders");
         }
+        if args.compare {
+            return wrong("is an artifact: comparing needs the shader");
+        }
         let text = String::from_utf8_lossy(&bytes);
         let artifact = kempe::artifact::read(&text).map_err(|e| Failure(Exit::Wrong, e.to_string()))?;
         return match args.target {
@@ -159,7 +174,7 @@ fn load(args: &Run) -> Res<(Program, Option<Inputs>)> {
         targets: vec![target],
         front: front_options(&args.front),
         code: code_options(&args.code),
-        keep: Keep::default(),
+        keep: Keep { lowered: args.compare, ..Keep::default() },
         limits: limits(&args.limits),
     };
     let mut drawn = None;
@@ -183,9 +198,12 @@ fn load(args: &Run) -> Res<(Program, Option<Inputs>)> {
         let names: Vec<String> = results.iter().map(|r| format!("`{}`", r.entry)).collect();
         return wrong(format!("there are several entry points, choose one with -e: {}", names.join(", ")));
     }
-    match results.pop().and_then(|r| r.artifact) {
-        Some(artifact) => Ok((Program::Artifact(Box::new(artifact)), drawn)),
-        None => wrong("nothing was compiled"),
+    match results.pop().map(|r| (r.artifact, r.lowered)) {
+        Some((Some(artifact), None)) => Ok((Program::Artifact(Box::new(artifact)), drawn)),
+        Some((Some(artifact), Some(lowered))) => {
+            Ok((Program::Compiled(Box::new(artifact), Box::new(lowered)), drawn))
+        }
+        _ => wrong("nothing was compiled"),
     }
 }
 

@@ -43,13 +43,15 @@ impl Default for CodeOptions {
     }
 }
 
-/// Texts on the way that the caller wants to see.
+/// What the caller wants to see of the way.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Keep {
     /// The IR after optimisation.
     pub ir: bool,
     /// The machine IR of the configuration that was taken.
     pub mir: bool,
+    /// The program as code is selected from it, for [`Target::interpret`].
+    pub lowered: bool,
 }
 
 /// Everything that is asked of a compile besides the source.
@@ -118,16 +120,19 @@ pub struct CompileResult {
     /// Configurations that were really tried.
     pub attempts: u32,
     pub passes: Vec<PassTime>,
-    /// Texts that [`Keep`] asked for.
+    /// What [`Keep`] asked for.
     pub ir: Option<String>,
     pub mir: Option<String>,
+    pub lowered: Option<Module>,
 }
 
 /// What a target makes of a module.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Compiled {
     pub artifact: Artifact,
+    /// What [`Keep`] asked for.
     pub mir: Option<String>,
+    pub lowered: Option<Module>,
     pub passes: Vec<PassTime>,
 }
 
@@ -222,6 +227,7 @@ impl Draft<'_> {
             passes: Vec::new(),
             ir: None,
             mir: None,
+            lowered: None,
         }
     }
 
@@ -417,6 +423,7 @@ fn one_result(
                 attempts: compiled.artifact.attempts,
                 artifact: Some(compiled.artifact),
                 mir: compiled.mir,
+                lowered: compiled.lowered,
                 compile_us,
                 passes,
                 ir,
@@ -489,7 +496,7 @@ fn make(
         }
         // The places of errors, since the target takes the module.
         let (files, locs) = (module.files.clone(), module.locs.clone());
-        target.compile(module, code, keep.mir).map_err(|error| {
+        target.compile(module, code, keep).map_err(|error| {
             let mut diagnostic = Diagnostic::error(name, error.message.clone());
             let line = (error.loc.0 as usize).checked_sub(1).and_then(|i| locs.get(i));
             if let Some(line) = line {

@@ -1,6 +1,6 @@
 //! Running an artifact on the simulator of its target, without the compiler.
 
-use crate::target;
+use crate::{data, target};
 use kempe_ir::exec::{Environment, Inputs, Sizes};
 use kempe_ir::inputs::{Ranges, Usage};
 use kempe_ir::{Module, Space, Variable, interp};
@@ -96,11 +96,21 @@ pub fn run_artifact(
 /// # Errors
 /// When the inputs do not fit the module, or it does something that is not allowed.
 pub fn interpret(module: &Module, inputs: &Inputs, options: &RunOptions) -> Result<RunReport, RunError> {
+    let how = interp::Options { step_limit: options.step_limit, ..interp::Options::source() };
+    interpreted(module, inputs, Sizes::source(), &how)
+}
+
+/// Runs the interpreter.
+pub(crate) fn interpreted(
+    module: &Module,
+    inputs: &Inputs,
+    sizes: Sizes,
+    how: &interp::Options,
+) -> Result<RunReport, RunError> {
     let resources: Vec<_> = module.resources.values().cloned().collect();
     check_inputs(&resources, inputs)?;
-    let environment = Environment::new(module, inputs, Sizes::source()).map_err(RunError::Setup)?;
-    let how = interp::Options { step_limit: options.step_limit, ..interp::Options::source() };
-    let outcome = interp::run(module, &environment, &how).map_err(|stop| {
+    let environment = Environment::new(module, inputs, sizes).map_err(RunError::Setup)?;
+    let outcome = interp::run(module, &environment, how).map_err(|stop| {
         let place = stop_place(module, &stop).map_or(String::new(), |place| format!("{place}: "));
         RunError::Program(format!("{place}{stop}"))
     })?;
@@ -137,6 +147,29 @@ fn stop_place(module: &Module, stop: &interp::Stop) -> Option<String> {
         Some(file) => format!("{file}:{}:{}", line.line, line.column),
         None => format!("line {}", line.line),
     })
+}
+
+/// Runs the lowered program of an artifact with the interpreter and compares with what the simulator gave: the first
+/// difference, if there is one. Undefined data is what it happens to be, on both sides, so a program that lets it
+/// reach a buffer may differ.
+///
+/// # Errors
+/// When the interpreter cannot run it.
+pub fn compare(
+    lowered: &Module,
+    artifact: &Artifact,
+    inputs: &Inputs,
+    options: &RunOptions,
+    simulated: &RunReport,
+) -> Result<Option<String>, RunError> {
+    let target = target::target(&artifact.target)
+        .ok_or_else(|| RunError::Setup(format!("target `{}` is not known", artifact.target)))?;
+    let wanted = target.interpret(lowered, artifact, inputs, options)?;
+    let mut pairs = simulated.buffers.iter().zip(&wanted.buffers);
+    Ok(pairs.find_map(|(is, wanted)| {
+        let (i, is_value, value) = data::first_difference(&is.bytes, &wanted.bytes, data::Element::Hex)?;
+        Some(format!("{}:{}: word {i} is {is_value}, the interpreter gives {value}", is.set, is.binding))
+    }))
 }
 
 /// Random contents for everything that a module is bound to: floats where it reads floats, small integers elsewhere, so

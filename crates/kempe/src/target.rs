@@ -3,7 +3,7 @@
 //! A target is added by writing its adapter (a folder below the workspace and a file beside this one) and one line in
 //! [`targets`]. Nothing above this file knows a target by name.
 
-use crate::compile::{CodeOptions, Compiled, TargetError};
+use crate::compile::{CodeOptions, Compiled, Keep, TargetError};
 use crate::raw::RawProgram;
 use crate::run::{RunError, RunOptions, RunReport};
 use crate::v3d;
@@ -37,12 +37,11 @@ pub trait Target: Sync {
     /// What the optimiser may do for this target; the level is filled in.
     fn opt_options(&self) -> pipeline::Options;
 
-    /// Makes code of a module in source form. With `keep_mir` the machine IR comes along as text.
+    /// Makes code of a module in source form.
     ///
     /// # Errors
     /// When the module needs something that the target does not have, or Kempe is wrong.
-    fn compile(&self, module: Module, options: &CodeOptions, keep_mir: bool)
-    -> Result<Compiled, TargetError>;
+    fn compile(&self, module: Module, options: &CodeOptions, keep: Keep) -> Result<Compiled, TargetError>;
 
     /// All rules of the hardware that code breaks, in the order of the words.
     fn validate(&self, code: &CodeFacts) -> Vec<Violation>;
@@ -52,6 +51,19 @@ pub trait Target: Sync {
     /// # Errors
     /// When it cannot be run like this or breaks a rule.
     fn run(&self, artifact: &Artifact, inputs: &Inputs, options: &RunOptions) -> Result<RunReport, RunError>;
+
+    /// Runs the lowered program of an artifact with the interpreter, laid out as the simulator lays it out: the two must
+    /// agree bit for bit.
+    ///
+    /// # Errors
+    /// When it cannot be run like this or does something that is not allowed.
+    fn interpret(
+        &self,
+        lowered: &Module,
+        artifact: &Artifact,
+        inputs: &Inputs,
+        options: &RunOptions,
+    ) -> Result<RunReport, RunError>;
 
     /// How the lanes and the memory of a run of this artifact are laid out.
     ///

@@ -1,11 +1,11 @@
 //! Broadcom V3D behind [`Target`].
 
-use crate::compile::{CodeOptions, Compiled, Stopwatch, TargetError};
+use crate::compile::{CodeOptions, Compiled, Keep, Stopwatch, TargetError};
 use crate::raw::RawProgram;
 use crate::run::{self, BufferOutput, RunError, RunOptions, RunReport};
 use crate::target::{CodeFacts, Target, TextError, Violation};
-use kempe_ir::Module;
 use kempe_ir::exec::{Inputs, LANES, Memory, Sizes};
+use kempe_ir::{Module, interp};
 use kempe_mir::Artifact;
 use kempe_opt::pipeline;
 use kempe_v3d::asm;
@@ -73,24 +73,29 @@ impl Target for V3d {
         }
     }
 
-    fn compile(
-        &self,
-        module: Module,
-        options: &CodeOptions,
-        keep_mir: bool,
-    ) -> Result<Compiled, TargetError> {
+    fn compile(&self, module: Module, options: &CodeOptions, keep: Keep) -> Result<Compiled, TargetError> {
         let choices = kempe_v3d::compile::Options {
             threads: options.threads,
             force_spill: options.force_spill,
             max_registers: options.max_registers,
             ..Default::default()
         };
-        let mut observer =
-            Watch { keep_mir, mir: Vec::new(), passes: Stopwatch::default(), last: Instant::now() };
+        let mut observer = Watch {
+            keep,
+            mir: Vec::new(),
+            lowered: None,
+            passes: Stopwatch::default(),
+            last: Instant::now(),
+        };
         match kempe_v3d::compile::compile(module, self.0, &choices, &mut observer) {
             Ok(artifact) => {
                 let taken = observer.mir.into_iter().find(|(threads, _)| *threads == artifact.threads);
-                Ok(Compiled { artifact, mir: taken.map(|(_, text)| text), passes: observer.passes.passes })
+                Ok(Compiled {
+                    artifact,
+                    mir: taken.map(|(_, text)| text),
+                    lowered: observer.lowered,
+                    passes: observer.passes.passes,
+                })
             }
             Err(error) => Err(TargetError {
                 bug: error.internal,
@@ -162,6 +167,18 @@ impl Target for V3d {
         })
     }
 
+    fn interpret(
+        &self,
+        lowered: &Module,
+        artifact: &Artifact,
+        inputs: &Inputs,
+        options: &RunOptions,
+    ) -> Result<RunReport, RunError> {
+        let start = Start { version: self.0, threads: artifact.threads };
+        let how = interp::Options { step_limit: options.step_limit, ..interp::Options::machine(&start) };
+        run::interpreted(lowered, inputs, self.sizes(artifact)?, &how)
+    }
+
     fn sizes(&self, artifact: &Artifact) -> Result<Sizes, RunError> {
         let start = Start { version: self.0, threads: artifact.threads };
         let scratch_bytes = artifact.scratch_bytes;
@@ -196,9 +213,10 @@ impl Target for V3d {
 
 /// Listens to the driver.
 struct Watch {
-    keep_mir: bool,
+    keep: Keep,
     /// Text by number of threads.
     mir: Vec<(u32, String)>,
+    lowered: Option<Module>,
     passes: Stopwatch,
     last: Instant,
 }
@@ -209,8 +227,15 @@ impl kempe_v3d::compile::Observer for Watch {
         self.last = Instant::now();
     }
 
+    fn lowered(&mut self, module: &Module) {
+        if self.keep.lowered {
+            self.lowered = Some(module.clone());
+            self.last = Instant::now();
+        }
+    }
+
     fn selected(&mut self, threads: u32, mir: &kempe_mir::Mir<MInst>) {
-        if self.keep_mir {
+        if self.keep.mir {
             self.mir.push((threads, kempe_mir::print::print(mir)));
             self.last = Instant::now();
         }
