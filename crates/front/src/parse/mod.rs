@@ -635,7 +635,8 @@ impl<'a> Parsed<'a> {
                 self.scalar_constant(i, v)?;
             }
             Op::ConstantNull => self.constant(i, ConstKind::Null)?,
-            Op::Undef => self.constant(i, ConstKind::Undef)?,
+            // A sampler has no scalars: whatever uses it is refused there.
+            Op::Undef | Op::ConstantSampler => self.constant(i, ConstKind::Undef)?,
             Op::ConstantComposite | Op::SpecConstantComposite => {
                 let t = self.type_of_id(i.at, i.w(1)?)?;
                 let ids = i.rest(3);
