@@ -2,7 +2,7 @@
 //! on the final words. They must agree bit for bit.
 
 use kempe::run::{RunOptions, run_artifact};
-use kempe_ir::exec::{Environment, Inputs};
+use kempe_ir::exec::{Environment, Inputs, Sizes};
 use kempe_ir::{Module, interp};
 use kempe_mir::Artifact;
 use kempe_opt::Level;
@@ -78,6 +78,23 @@ pub enum Trouble {
 /// Most steps of one run of the interpreter.
 pub const STEPS: u64 = 20_000_000;
 
+/// Runs the source form: an input is of use only if every access stays inside of what it belongs to (private and shared
+/// arrays too, which no machine checks), nothing undefined has an effect, and nothing races.
+pub fn screen(m: &Module, inputs: &Inputs) -> Result<(), Trouble> {
+    let env = Environment::new(m, inputs, Sizes::source()).map_err(Trouble::Setup)?;
+    let mut how = interp::Options::source();
+    how.step_limit = STEPS;
+    how.races = true;
+    let outcome = interp::run(m, &env, &how).map_err(Trouble::Input)?;
+    if let Some(race) = outcome.race {
+        return Err(Trouble::Setup(race.to_string()));
+    }
+    if !outcome.undefined.is_empty() {
+        return Err(Trouble::Setup("it reads what was never written".to_owned()));
+    }
+    Ok(())
+}
+
 /// Runs both and compares every buffer.
 pub fn compare(made: &Made, inputs: &Inputs, schedule: u64) -> Result<Agreement, Trouble> {
     let target = kempe::target(&made.artifact.target).ok_or_else(|| Trouble::Setup("no target".into()))?;
@@ -99,6 +116,13 @@ pub fn compare(made: &Made, inputs: &Inputs, schedule: u64) -> Result<Agreement,
             .and_then(|report| same_buffers(&report, &want).map(|()| report));
         if result.is_ok() {
             break;
+        }
+    }
+    if matches!(result, Err(Trouble::Wrong(_))) {
+        // Before anybody is accused: what a race computes is nobody's fault.
+        how.races = true;
+        if let Some(race) = interp::run(&made.lowered, &env, &how).map_err(Trouble::Input)?.race {
+            return Err(Trouble::Setup(race.to_string()));
         }
     }
     let report = result?;

@@ -7,6 +7,7 @@
 
 use crate::corpus::{self, Entry};
 use crate::judge::{self, Trouble};
+use kempe_ir::exec::Inputs;
 use kempe_ir::inputs::{Usage, Verdict, search};
 use kempe_ir::interp::Stop;
 use kempe_v3d::instr::Version;
@@ -67,7 +68,9 @@ fn one(e: &Entry, version: Version, seeds: u32, how: &judge::Options) -> Fate {
     for seed in 0..seeds as u64 {
         let mut agreed = None;
         let mut wrong = None;
-        let found = search(m, &usage, seed, |inputs| match judge::compare(&made, inputs, seed % 5) {
+        let both =
+            |inputs: &Inputs| judge::screen(m, inputs).and_then(|()| judge::compare(&made, inputs, seed % 5));
+        let found = search(m, &usage, seed, |inputs| match both(inputs) {
             Ok(a) if a.undefined => Verdict::Useless("it reads what was never written".into()),
             Ok(a) => {
                 agreed = Some(a);

@@ -27,6 +27,7 @@ mod decode;
 mod error;
 mod follow;
 mod lanes;
+mod races;
 mod run;
 #[cfg(test)]
 mod tests;
@@ -38,6 +39,7 @@ use std::fmt;
 
 pub use decode::Program;
 pub use error::{Pieces, Shadow};
+pub use races::Race;
 
 /// How the lanes of a dispatch are arranged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,6 +63,8 @@ pub struct Options<'a> {
     /// Follow how far other right implementations may be from our values (`docs/bounds.md`); [`Outcome::pieces`] says
     /// what is known of memory. A branch or an address that is not decided stops the run.
     pub bounds: bool,
+    /// Look for data races; [`Outcome::race`] is the first one.
+    pub races: bool,
 }
 
 impl Options<'_> {
@@ -72,12 +76,20 @@ impl Options<'_> {
             start: &crate::exec::NoPayload,
             broadcast: None,
             bounds: false,
+            races: false,
         }
     }
 
     /// The machine form.
     pub fn machine(start: &dyn StartState) -> Options<'_> {
-        Options { form: Form::Machine, step_limit: 100_000_000, start, broadcast: None, bounds: false }
+        Options {
+            form: Form::Machine,
+            step_limit: 100_000_000,
+            start,
+            broadcast: None,
+            bounds: false,
+            races: false,
+        }
     }
 }
 
@@ -196,6 +208,8 @@ pub struct Outcome {
     pub undefined: Vec<UndefinedUse>,
     /// In a run with bounds, by region of `memory`: what is not the same everywhere.
     pub pieces: Vec<Pieces>,
+    /// In a run that looks for races: the first one.
+    pub race: Option<Race>,
 }
 
 impl Outcome {

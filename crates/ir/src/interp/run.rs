@@ -5,6 +5,7 @@ use super::decode::{Access, Code, End, PRIVATE_BASE, Preset, Program, ZERO};
 use super::error::{Pieces, Shadow};
 use super::follow::{self, Bounds};
 use super::lanes::{ALL, Mask, Registers, Row, lanes};
+use super::races::{Races, Touch};
 use super::{Form, Options, Outcome, Stop, UndefinedUse};
 use crate::eval;
 use crate::exec::{Batches, Environment, LANES, LaneContext};
@@ -65,6 +66,7 @@ pub(super) struct Runner<'a> {
     /// In a broadcast run: value by slot, if it is uniform.
     uniform: Vec<Option<Value>>,
     pub bounds: Option<Bounds>,
+    races: Option<Races>,
 }
 
 impl Program<'_> {
@@ -80,6 +82,7 @@ impl Program<'_> {
             visits: vec![0; self.blocks.len()],
             undefined: BTreeSet::new(),
             uniform: self.uniform_slots(options),
+            races: options.races.then(|| Races::new(env)),
             bounds: options.bounds.then(|| Bounds {
                 contracted: follow::contracted(self.module),
                 pieces: vec![Pieces::default(); env.memory.regions().len()],
@@ -94,6 +97,7 @@ impl Program<'_> {
             visits: r.visits,
             undefined: r.undefined.into_iter().collect(),
             pieces: r.bounds.map_or(Vec::new(), |b| b.pieces),
+            race: r.races.and_then(|r| r.first),
         })
     }
 
@@ -130,6 +134,9 @@ impl Runner<'_> {
         let mut pool: Vec<Batch> = Vec::new();
         for unit in 0..geometry.supergroups() {
             self.state.forget_shared();
+            if let Some(races) = &mut self.races {
+                races.new_workgroups();
+            }
             if let Some(b) = &mut self.bounds
                 && let Some(region) = b.shared
             {
@@ -166,6 +173,9 @@ impl Runner<'_> {
             if (waiting + ended) as usize == batches.len() {
                 if ended > 0 {
                     return Err(Stop::Deadlock { waiting, ended });
+                }
+                if let Some(races) = &mut self.races {
+                    races.barrier();
                 }
                 for b in batches.iter_mut() {
                     b.status = Status::Ready;
@@ -655,6 +665,10 @@ impl Runner<'_> {
             let place = self.locate(b, a, inst, i, false)?;
             for n in 0..a.count {
                 let (v, poison) = self.state.read(place.add(n * a.bytes), a.bytes, &b.private);
+                if let Some(races) = &mut self.races {
+                    let place = place.add(n * a.bytes);
+                    races.touch(&self.state.memory, place, a.bytes, &b.context[i], Touch::Read);
+                }
                 let dst = self.program.pool[(a.list + n) as usize];
                 b.regs.set(dst, i, v & a.mask, poison || unknown >> i & 1 != 0);
                 if self.bounds.is_some() {
@@ -682,6 +696,12 @@ impl Runner<'_> {
                 let poison = (b.regs.poison(src) | unknown) >> i & 1 != 0;
                 undefined |= poison;
                 let v = b.regs.row(src)[i] & a.mask;
+                if let Some(races) = &mut self.races {
+                    let place = place.add(n * a.bytes);
+                    let changes = self.state.read(place, a.bytes, &b.private).0 ^ v;
+                    let how = Touch::Write(changes);
+                    races.touch(&self.state.memory, place, a.bytes, &b.context[i], how);
+                }
                 if !self.state.write(place.add(n * a.bytes), a.bytes, v, poison, &mut b.private) {
                     let address = b.regs.row(a.addr)[i] as u32;
                     let fault = self.state.fault(a.root, address, a.bytes * a.count, true, &b.private);
@@ -717,6 +737,9 @@ impl Runner<'_> {
         for i in lanes(b.active) {
             let place = self.locate(b, a, inst, i, true)?;
             let (old, old_poison) = self.state.read(place, a.bytes, &b.private);
+            if let Some(races) = &mut self.races {
+                races.touch(&self.state.memory, place, a.bytes, &b.context[i], Touch::Atomic);
+            }
             let operands =
                 if op == AtomicOp::Load { 0 } else { b.regs.poison(data) | b.regs.poison(expected) };
             let data_poison = (operands | unknown) >> i & 1 != 0;
