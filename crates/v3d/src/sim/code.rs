@@ -41,6 +41,18 @@ pub(super) enum Flags {
     Update(Update),
 }
 
+/// What an unknown result is made of. An unknown value is still one value: exclusive or with itself gives zero, which
+/// exchanges of two registers by three exclusive ors rely on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Origin {
+    /// Another unknown.
+    New,
+    /// The first source, up to known bits.
+    First,
+    /// The exclusive or of both.
+    Xor,
+}
+
 /// One part.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Half {
@@ -73,9 +85,24 @@ impl Half {
         }
     }
 
-    /// A register against itself: zero even if nothing is known of it.
+    /// A register minus itself: zero even if nothing is known of it.
     pub fn cancels(&self) -> bool {
-        matches!(self.op, Op::Xor | Op::Sub) && self.from[0] == self.from[1]
+        self.op == Op::Sub && self.from[0] == self.from[1]
+    }
+
+    /// What the result has to do with an unknown source.
+    pub fn origin(&self) -> Origin {
+        if self.pack != Pack::None || self.unpack != [Unpack::None; 2] {
+            return Origin::New;
+        }
+        match self.op {
+            Op::Mov | Op::Fmov | Op::Not => Origin::First,
+            Op::Xor => Origin::Xor,
+            Op::Or | Op::And | Op::Min | Op::Max | Op::Umin | Op::Umax if self.from[0] == self.from[1] => {
+                Origin::First
+            }
+            _ => Origin::New,
+        }
     }
 
     /// Nothing to compute.

@@ -140,6 +140,11 @@ fn values_that_do_not_exist_stop_the_run() {
             "{LANES_AT} xor rf9, rf9, rf9\n sub rf8, rf8, rf8\n add rf9, rf9, rf8\n nop; mov tmud, rf9\n nop; mov tmua, rf10"
         );
         assert_eq!(Run::new(version, &zero).ok()[..2], [0, 0]);
+        // So an exchange by three exclusive ors carries a value past an unknown one, and the unknown one stays unknown.
+        let exchange = "xor rf11, rf11, rf9\n xor rf9, rf9, rf11\n xor rf11, rf11, rf9\n";
+        let store = |row: &str| format!("{LANES_AT}{exchange} nop; mov tmud, {row}\n nop; mov tmua, rf10");
+        assert_eq!(Run::new(version, &store("rf9")).ok()[..2], [0, 4]);
+        Run::new(version, &store("rf11")).stops("undefined");
         Run::new(version, "b.anya 0\n nop\n nop\n nop").stops("undefined");
         Run::new(version, &format!("{LANES_AT} nop; mov.ifb tmua, rf10")).stops("undefined");
         Run::new(version, &format!("{LANES_AT} nop; mov.ifb tmud, rf11\n nop; mov tmua, rf10"))

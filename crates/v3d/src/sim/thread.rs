@@ -103,6 +103,8 @@ pub(super) struct Write {
     /// Lanes of which it is not known whether they do, because the flag is poison.
     pub maybe: Mask,
     pub flag_cause: Cause,
+    /// The entry of [`Thread::result_origin`] that names the unknowns of the poisoned lanes; `None`: new ones.
+    pub origin: Option<u8>,
 }
 
 /// Address of the first word of the stream when it is given as words: outside of the 32-bit space.
@@ -191,6 +193,12 @@ pub(super) struct Thread {
     /// Poison of the low halves in the low 16 bits, of the high halves above: packed writes define one half.
     poison: [u32; REGISTERS],
     cause: [Cause; REGISTERS],
+    /// For poisoned lanes: a name of the unknown value, such that the name of an exclusive or is that of the names.
+    origin: [Lanes; REGISTERS],
+    /// The same for the results of the two parts, while an instruction is executed.
+    result_origin: [Lanes; 2],
+    /// Unknowns named so far.
+    unknowns: u32,
     pub a: Mask,
     pub b: Mask,
     pub a_poison: Mask,
@@ -235,6 +243,14 @@ pub(super) struct Thread {
     pub done: bool,
 }
 
+/// Numbers to names: spread so that the exclusive or of a few names is not another name.
+fn name(number: u32) -> u32 {
+    let mut x = number.wrapping_add(1);
+    x = (x ^ x >> 16).wrapping_mul(0x85eb_ca6b);
+    x = (x ^ x >> 13).wrapping_mul(0xc2b2_ae35);
+    x ^ x >> 16
+}
+
 /// The same lanes for both halves of a register.
 #[inline(always)]
 fn halves(lanes: Mask) -> u32 {
@@ -258,6 +274,9 @@ impl Thread {
             regs: [[0xdead_beef; LANES]; REGISTERS],
             poison: [u32::MAX; REGISTERS],
             cause: [Cause::Never; REGISTERS],
+            origin: std::array::from_fn(|r| std::array::from_fn(|i| name((r * LANES + i) as u32))),
+            result_origin: [[0; LANES]; 2],
+            unknowns: (REGISTERS * LANES) as u32,
             a: 0,
             b: 0,
             a_poison: ALL,
@@ -307,7 +326,16 @@ impl Thread {
         self.poison[register as usize] = halves(lanes);
         if lanes != 0 {
             self.cause[register as usize] = cause;
+            self.origin[register as usize] = self.new_unknowns();
         }
+    }
+
+    /// Names for what nothing is known of.
+    #[cold]
+    fn new_unknowns(&mut self) -> Lanes {
+        let first = self.unknowns;
+        self.unknowns = first.wrapping_add(LANES as u32);
+        std::array::from_fn(|i| name(first.wrapping_add(i as u32)))
     }
 
     pub fn set_flags(&mut self, a: Mask, b: Mask) {

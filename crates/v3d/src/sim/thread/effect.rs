@@ -117,11 +117,28 @@ impl Thread {
             let half = if pack == Pack::H { 0xffff_0000 } else { 0xffff };
             let new = halves(write.value.poison & lanes | write.maybe) & half;
             self.poison[r] = self.poison[r] & !(halves(lanes) & half) | new;
+            if self.poison[r] != 0 {
+                // With one half changed it is another unknown.
+                self.origin[r] = self.new_unknowns();
+            }
         }
-        if write.value.poison & lanes != 0 {
-            self.cause[r] = write.value.cause;
-        } else if write.maybe != 0 {
-            self.cause[r] = write.flag_cause;
+        if (write.value.poison & lanes) | write.maybe != 0 {
+            self.note_poison(r, pack, write);
+        }
+    }
+
+    /// Keeps why a register is poison, and the name of what is not known.
+    #[cold]
+    fn note_poison(&mut self, r: usize, pack: Pack, write: &Write) {
+        let lanes = write.value.poison & write.lanes;
+        self.cause[r] = if lanes != 0 { write.value.cause } else { write.flag_cause };
+        let new = self.new_unknowns();
+        blend(&mut self.origin[r], &new, lanes | write.maybe);
+        if let Some(unit) = write.origin
+            && pack == Pack::None
+        {
+            let names = self.result_origin[usize::from(unit)];
+            blend(&mut self.origin[r], &names, lanes & !write.maybe);
         }
     }
 

@@ -5,7 +5,7 @@ use crate::instr::{Pack, Push, Signals, Unpack, Version};
 use crate::magic;
 use crate::ops::Op;
 use crate::sim::alu::{self, mask};
-use crate::sim::code::{ACC, ALL, Code, Flags, From, Half, Micro, R4, R5, To};
+use crate::sim::code::{ACC, ALL, Code, Flags, From, Half, Micro, Origin, R4, R5, To};
 use crate::sim::{LANES, Lanes, Mask};
 
 impl Thread {
@@ -21,8 +21,8 @@ impl Thread {
             m.stalls += 1;
         }
         // Everything is read and computed before anything is written.
-        let add = if op.add.is_idle() { None } else { Some(self.part(&op.add, None)?) };
-        let mul = if op.mul.is_idle() { None } else { Some(self.part(&op.mul, op.rotate)?) };
+        let add = if op.add.is_idle() { None } else { Some(self.part(&op.add, 0, None)?) };
+        let mul = if op.mul.is_idle() { None } else { Some(self.part(&op.mul, 1, op.rotate)?) };
         let (mut a, mut b) = ((self.a, self.a_poison), (self.b, self.b_poison));
         for (half, done) in [(&op.add, &add), (&op.mul, &mul)] {
             let Some((write, flag)) = done else { continue };
@@ -49,7 +49,7 @@ impl Thread {
             }
         }
         if let Some(value) = signal {
-            let write = Write { value, lanes: ALL, maybe: 0, flag_cause: Cause::Never };
+            let write = Write { value, lanes: ALL, maybe: 0, flag_cause: Cause::Never, origin: None };
             self.deliver(Op::Nop, op.sig_to, Pack::None, &write, code, m)?;
         }
         if let Some(r) = op.clash {
@@ -85,7 +85,7 @@ impl Thread {
     }
 
     /// Computes one part: its result and the flag that it pushes or updates with.
-    fn part(&mut self, half: &Half, rotate: Option<u8>) -> Result<(Write, (Mask, Mask)), Trouble> {
+    fn part(&mut self, half: &Half, unit: u8, rotate: Option<u8>) -> Result<(Write, (Mask, Mask)), Trouble> {
         let mut sources = [0, 1].map(|i| self.read(half.from[i], half.unpack[i]));
         if let Some(count) = rotate {
             self.rotate_sources(half, count, &mut sources)?;
@@ -104,7 +104,7 @@ impl Thread {
         let (lanes, maybe) = self.lanes(half.cond);
         let [a, b] = &sources;
         let mut cause = if a.poison != 0 { a.cause } else { b.cause };
-        let (v, poison) = match alu::pure(half.op, &a.v, &b.v, a.poison, b.poison) {
+        let (v, mut poison) = match alu::pure(half.op, &a.v, &b.v, a.poison, b.poison) {
             // Whatever a register holds, it holds it for both sources.
             Some((v, _)) if half.cancels() => (v, 0),
             Some(result) => result,
@@ -116,13 +116,32 @@ impl Thread {
                 (v, poison, None) => (v, poison),
             },
         };
+        let mut origin = None;
+        if poison != 0 && rotate.is_none() && half.origin() != Origin::New {
+            poison &= !self.name_result(half, unit, a.poison, b.poison);
+            origin = Some(unit);
+        }
         let flag = match half.flags {
             Flags::Keep => (0, 0),
             Flags::Push(which) => self.flag(half, which, a, b, &v, poison),
             Flags::Update(update) => self.flag(half, update.flag(), a, b, &v, poison),
         };
         let value = Value { v, poison, cause };
-        Ok((Write { value, lanes, maybe, flag_cause: self.flag_cause }, flag))
+        Ok((Write { value, lanes, maybe, flag_cause: self.flag_cause, origin }, flag))
+    }
+
+    /// Names the unknowns of a result; returns the lanes in which they cancel each other.
+    #[cold]
+    fn name_result(&mut self, half: &Half, unit: u8, pa: Mask, pb: Mask) -> Mask {
+        let of = |from: From, poison: Mask, i: usize| match from {
+            From::Register(r) if poison >> i & 1 != 0 => self.origin[r as usize][i],
+            _ => 0,
+        };
+        let both = half.origin() == Origin::Xor;
+        let names =
+            std::array::from_fn(|i| of(half.from[0], pa, i) ^ if both { of(half.from[1], pb, i) } else { 0 });
+        self.result_origin[usize::from(unit)] = names;
+        mask(|i| names[i] == 0)
     }
 
     fn flag(&self, half: &Half, which: Push, a: &Value, b: &Value, v: &Lanes, poison: Mask) -> (Mask, Mask) {
