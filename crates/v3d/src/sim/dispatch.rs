@@ -252,7 +252,7 @@ impl Chooser {
     fn choose(&mut self, current: usize, count: usize, runnable: impl Fn(usize) -> bool) -> Option<usize> {
         let first = std::mem::replace(&mut self.first, false);
         let begin = match self.order {
-            Order::Sequential => current,
+            Order::Sequential => 0,
             _ if first && !matches!(self.order, Order::Shuffled(_)) => current,
             Order::RoundRobin => (current + 1) % count,
             Order::Reverse => (current + count - 1) % count,

@@ -123,7 +123,7 @@ pub enum Order {
     RoundRobin,
     /// The previous one, in turn.
     Reverse,
-    /// The same one until it waits or ends.
+    /// The first one that does not wait: one after the other from barrier to barrier, as the interpreter does it.
     Sequential,
     /// Any one, by a pseudo-random sequence with this seed.
     Shuffled(u64),
