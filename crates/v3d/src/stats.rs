@@ -54,21 +54,16 @@ pub fn recount(
             cycles += SFU_STALL * frequency;
         }
         sfu_row = alu.parts().iter().find(|p| p.op.is_sfu()).and_then(|p| p.dest.row());
-        let (origins, _) = code.provenance.get(n).copied().unwrap_or_default();
-        let starts = alu.starts_tmu();
-        if starts {
-            let is = |o: Origin| origins.contains(&o);
-            if is(Origin::Spill) {
-                s.spills += 1;
-            } else if is(Origin::Fill) {
-                s.fills += 1;
-            } else if is(Origin::Scratch) {
-                s.scratch += 1;
+        let from = code.provenance.get(n)?;
+        if alu.starts_tmu() {
+            match from.starts {
+                Some(Origin::Spill) => s.spills += 1,
+                Some(Origin::Fill) => s.fills += 1,
+                Some(Origin::Scratch) => s.scratch += 1,
+                _ => {}
             }
         }
-        if origins.contains(&Origin::Recompute) {
-            s.recomputed += 1;
-        }
+        s.recomputed += from.recomputes as u32;
         if alu.signals.has(Signals::LDTMU) || alu.add.op == Op::Tmuwt {
             cycles += TMU_WAIT * 2.0 / threads as f64 * frequency;
         }

@@ -16,7 +16,7 @@ mod switches;
 mod uop;
 
 pub use expand::Frame;
-pub use uop::Origin;
+pub use uop::{Origin, Provenance};
 
 use crate::encode::encode;
 use crate::instr::{Branch, BranchCond, BranchTarget, Instr, Loc, MsfIgnore, UniformMove, Version};
@@ -33,8 +33,8 @@ pub struct Finished {
     pub words: Vec<u64>,
     /// The uniform stream in final order.
     pub uniforms: Vec<UniformSource>,
-    /// Per word: why its operations exist, and a machine instruction it comes from (`u32::MAX`: none).
-    pub provenance: Vec<([Origin; 3], u32)>,
+    /// Per word.
+    pub provenance: Vec<Provenance>,
     /// The program never switches before its end: it starts in its final section.
     pub single_section: bool,
     /// Uniform words per block start, for estimates: (first word of the block, block).
@@ -189,7 +189,7 @@ fn layout(version: Version, bodies: Vec<Body>) -> Result<Finished, FinishError> 
                 let stream = (target_uniform as i64 - (out.uniforms.len() as i64 + 1)) * 4;
                 let branch = Branch { target: BranchTarget::Relative(offset as i32), ..j.branch };
                 out.uniforms.push(UniformSource::Const(stream as i32 as u32));
-                push(&mut out, version, &Instr::Branch(branch), [Origin::Program; 3], u32::MAX)?;
+                push(&mut out, version, &Instr::Branch(branch), Slot::NOP.origin)?;
             }
             let Some(s) = b.slots.get(n) else { break };
             if s.alu.signals.has(crate::instr::Signals::THRSW) {
@@ -198,23 +198,17 @@ fn layout(version: Version, bodies: Vec<Body>) -> Result<Finished, FinishError> 
             if let Some(u) = s.uniform {
                 out.uniforms.push(u);
             }
-            push(&mut out, version, &Instr::Alu(s.alu), s.origins, s.inst)?;
+            push(&mut out, version, &Instr::Alu(s.alu), s.origin)?;
         }
     }
     out.single_section = switches == 1;
     Ok(out)
 }
 
-fn push(
-    out: &mut Finished,
-    version: Version,
-    i: &Instr,
-    origins: [Origin; 3],
-    inst: u32,
-) -> Result<(), FinishError> {
+fn push(out: &mut Finished, version: Version, i: &Instr, origin: Provenance) -> Result<(), FinishError> {
     let word = encode(version, i)
         .map_err(|e| FinishError { message: format!("an instruction cannot be encoded: {e} ({i:?})") })?;
     out.words.push(word);
-    out.provenance.push((origins, inst));
+    out.provenance.push(origin);
     Ok(())
 }

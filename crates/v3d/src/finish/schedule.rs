@@ -8,7 +8,7 @@
 //! sequences and queues), 58 (flags, accumulators and rtop do not cross a switch).
 
 use super::merge::merge;
-use super::uop::{Kind, Origin, UOp};
+use super::uop::{Kind, Origin, Provenance, UOp};
 use crate::instr::{Alu, Loc, Op, Version};
 use kempe_mir::UniformSource;
 use smallvec::SmallVec;
@@ -18,10 +18,8 @@ use smallvec::SmallVec;
 pub struct Slot {
     pub alu: Alu,
     pub uniform: Option<UniformSource>,
-    /// Why the operations in it exist.
-    pub origins: [Origin; 3],
-    /// A machine instruction it comes from.
-    pub inst: u32,
+    /// Where it comes from.
+    pub origin: Provenance,
     /// It starts a side band: no switch may come too close (rule 35).
     pub writes_unifa: bool,
 }
@@ -30,8 +28,7 @@ impl Slot {
     pub const NOP: Slot = Slot {
         alu: Alu::NOP,
         uniform: None,
-        origins: [Origin::Program; 3],
-        inst: u32::MAX,
+        origin: Provenance { starts: None, recomputes: false, inst: u32::MAX },
         writes_unifa: false,
     };
 }
@@ -375,8 +372,13 @@ impl List<'_> {
             };
             slot.alu = alu;
             slot.uniform = slot.uniform.or(op.uniform);
-            slot.origins[taken] = op.origin;
-            slot.inst = if taken == 0 { op.inst } else { slot.inst };
+            if matches!(op.kind, Kind::TmuWrite { last: true, .. }) {
+                slot.origin.starts = Some(op.origin);
+            }
+            slot.origin.recomputes |= op.origin == Origin::Recompute;
+            if taken == 0 {
+                slot.origin.inst = op.inst;
+            }
             slot.writes_unifa |= op.kind == Kind::UnifaWrite;
             taken += 1;
             if let Kind::TmuWrite { seq, last, .. } = op.kind {

@@ -40,6 +40,17 @@ pub enum Origin {
     Scratch,
 }
 
+/// Where a word comes from, for statistics and for tracing it back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Provenance {
+    /// Why the memory access exists that it starts, if it starts one.
+    pub starts: Option<Origin>,
+    /// It makes a value again.
+    pub recomputes: bool,
+    /// A machine instruction that it comes from (`u32::MAX`: none).
+    pub inst: u32,
+}
+
 /// One operation.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct UOp {
