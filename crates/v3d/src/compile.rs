@@ -1,8 +1,8 @@
 //! The driver: an optimised module in, an artifact out.
 //!
 //! Lowering and the analyses of selection happen once. Then the thread counts are tried, 4 before 2: 4 threads without
-//! memory edits win at once (more threads hide more latency); otherwise both are finished, and one without memory edits
-//! or else the one that costs less by the estimate of `stats.rs` is kept. Each attempt is one pass: select, order, allocate (with checker A),
+//! memory edits win at once (more threads hide more latency); otherwise both are finished, and the one with fewer spills
+//! and fills, then the one with fewer estimated cycles (`stats.rs`) is kept. Each attempt is one pass: select, order, allocate (with checker A),
 //! finish, validate. Nothing that breaks a hardware rule leaves here.
 
 use crate::finish::{self, Frame};
@@ -128,9 +128,9 @@ pub fn compile(
         match attempt(&m, version, threads, &lowered, &prepared, options, observer) {
             Ok(a) => {
                 let done = !a.memory_edits;
-                // No memory traffic comes first: a spill costs a switch and a memory latency that the estimate of
-                // cycles knows too little of. (Corpus, 7.1: with the estimate alone 6,056 spills and 8,258 fills.)
-                let cost = |a: &Attempt| (a.memory_edits, a.stats.cycles);
+                // Least memory traffic comes first: a spill costs a switch and a memory latency that the estimate of
+                // cycles knows too little of.
+                let cost = |a: &Attempt| (a.memory_edits, a.stats.spills + a.stats.fills, a.stats.cycles);
                 if best.as_ref().is_none_or(|b| cost(&a) < cost(b)) {
                     best = Some(a);
                 }
