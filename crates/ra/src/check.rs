@@ -32,6 +32,9 @@ struct State {
     anywhere: Vec<u32>,
 }
 
+/// No home set limits it.
+const ANYWHERE: u8 = u8::MAX;
+
 struct Checker<'a> {
     file: &'a RegisterFile,
     program: &'a Program,
@@ -43,6 +46,10 @@ struct Checker<'a> {
     recipe_size: Vec<u8>,
     /// By value: the recipe that makes it, if any.
     recipe_of: Vec<Option<Recipe>>,
+    /// Home set by fact, [`ANYWHERE`] for what a recipe makes.
+    fact_home: Vec<u8>,
+    /// Where values of a set may be: the set and the one behind it.
+    homes: Vec<UnitMask>,
     sets: Vec<UnitMask>,
     clobbers: Vec<UnitMask>,
     reserved: UnitMask,
@@ -93,9 +100,11 @@ impl<'a> Checker<'a> {
         let mut next = 0u32;
         let mut value_fact = Vec::with_capacity(program.vregs.len());
         let mut recipe_size = vec![1u8; program.recipe_cost.len()];
+        let mut fact_home = Vec::with_capacity(program.vregs.len());
         for info in &program.vregs {
             value_fact.push(next);
             next += info.size as u32;
+            fact_home.resize(next as usize, info.home.0);
             if let Some(recipe) = info.recipe {
                 recipe_size[recipe.0 as usize] = info.size;
             }
@@ -121,7 +130,17 @@ impl<'a> Checker<'a> {
                 }
             }
         }
+        fact_home.resize(next as usize, ANYWHERE);
         let sets: Vec<UnitMask> = file.sets.iter().map(|set| UnitMask::of(&set.units)).collect();
+        let homes = file
+            .sets
+            .iter()
+            .zip(&sets)
+            .map(|(set, mask)| match set.backing {
+                Backing::Set(behind) => mask.or(&sets[behind.0 as usize]),
+                _ => *mask,
+            })
+            .collect();
         let clobbers: Vec<UnitMask> = file.clobbers.iter().map(|mask| UnitMask::of(mask)).collect();
         let mut memory_units = UnitMask::EMPTY;
         let mut copies = vec![UnitMask::EMPTY; units];
@@ -169,6 +188,8 @@ impl<'a> Checker<'a> {
             recipe_fact,
             recipe_size,
             recipe_of,
+            fact_home,
+            homes,
             sets,
             clobbers,
             reserved,
@@ -293,6 +314,16 @@ impl<'a> Checker<'a> {
         }
     }
 
+    /// What of these facts survives in a unit: a unit may be unable to hold what does not belong into its sets (one
+    /// word for several lanes, say), so a value keeps its meaning only inside its home set and the set behind that.
+    fn at_home(&self, unit: Unit, facts: &Facts) -> Facts {
+        let stays = |fact: &u32| match self.fact_home[*fact as usize] {
+            ANYWHERE => true,
+            home => self.homes[home as usize].contains(unit),
+        };
+        facts.iter().copied().filter(stays).collect()
+    }
+
     fn unit(&self, unit: Unit) -> Result<usize, String> {
         if unit.0 as usize >= self.units {
             return Err(format!("unit {} does not exist", unit.0));
@@ -334,7 +365,7 @@ impl<'a> Checker<'a> {
                 if !self.copies[source].contains(to) {
                     return Err("no set or backing connects the two units".into());
                 }
-                let facts = state.places[source].clone();
+                let facts = self.at_home(to, &state.places[source]);
                 self.set_facts(state, target, facts);
             }
             Edit::Swap { a, b } => {
@@ -342,7 +373,10 @@ impl<'a> Checker<'a> {
                 if !self.swaps[one].contains(b) {
                     return Err("no set holds both units".into());
                 }
-                state.places.swap(one, other);
+                let (at_a, at_b) =
+                    (self.at_home(a, &state.places[other]), self.at_home(b, &state.places[one]));
+                self.set_facts(state, one, at_a);
+                self.set_facts(state, other, at_b);
             }
             Edit::Spill { from, slot } => {
                 let (source, target) = (self.unit(from)?, self.slot(slot)?);
@@ -355,7 +389,7 @@ impl<'a> Checker<'a> {
                 let (source, target) = (self.slot(slot)?, self.unit(to)?);
                 self.memory_allowed(inst, to)?;
                 self.clobber(state, self.file.memory_edit_clobbers);
-                let facts = state.places[source].clone();
+                let facts = self.at_home(to, &state.places[source]);
                 self.set_facts(state, target, facts);
             }
             Edit::Recompute { recipe, to } => {

@@ -11,8 +11,17 @@ pub(crate) struct Move {
 }
 
 /// Put `moves` (all at once; every destination once) into a sequence. `spare` holds units that are free here and fit
-/// for any of the values.
-pub(crate) fn parallel(moves: &[Move], spare: &UnitMask, costs: &Costs, mut emit: impl FnMut(Edit)) {
+/// for any of the values. `sets_of` counts the sets that a unit belongs to.
+///
+/// In a cycle of swaps the value of the first unit passes through all others. A unit that only some values may lie in
+/// (it belongs to the fewest sets) therefore comes first: it gets its own value at once and sees no other.
+pub(crate) fn parallel(
+    moves: &[Move],
+    spare: &UnitMask,
+    costs: &Costs,
+    sets_of: impl Fn(Unit) -> u32,
+    mut emit: impl FnMut(Edit),
+) {
     const NOTHING: u16 = u16::MAX;
     if let [only] = moves {
         if only.from != only.to {
@@ -55,6 +64,9 @@ pub(crate) fn parallel(moves: &[Move], spare: &UnitMask, costs: &Costs, mut emit
             }
             cycle.push(from);
         }
+        if let Some(first) = (0..cycle.len()).min_by_key(|&k| sets_of(Unit(cycle[k]))) {
+            cycle.rotate_left(first);
+        }
         let swaps = (cycle.len() - 1) as f32 * costs.swap;
         let copies = (cycle.len() + 1) as f32 * costs.copy;
         match spare.first() {
@@ -68,6 +80,46 @@ pub(crate) fn parallel(moves: &[Move], spare: &UnitMask, costs: &Costs, mut emit
             _ => {
                 for pair in cycle.windows(2) {
                     emit(Edit::Swap { a: Unit(pair[0]), b: Unit(pair[1]) });
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Values by unit after the edits.
+    fn run(edits: &[Edit], units: usize) -> Vec<usize> {
+        let mut at: Vec<usize> = (0..units).collect();
+        for &e in edits {
+            match e {
+                Edit::Copy { from, to } => at[to.0 as usize] = at[from.0 as usize],
+                Edit::Swap { a, b } => at.swap(a.0 as usize, b.0 as usize),
+                _ => panic!("{e:?}"),
+            }
+        }
+        at
+    }
+
+    /// A unit that only some values may lie in must not see a value on its way to another unit.
+    #[test]
+    fn no_value_passes_through_a_unit_of_fewer_sets() {
+        let moves: Vec<Move> = (0..4).map(|k| Move { from: Unit((k + 1) % 4), to: Unit(k) }).collect();
+        for special in 0..4 {
+            for first in 0..4 {
+                let mut order = moves.clone();
+                order.rotate_left(first);
+                let costs = Costs { copy: 1.0, swap: 0.5, spill: 10.0, fill: 10.0 };
+                let mut edits = Vec::new();
+                let sets_of = |u: Unit| if u.0 == special { 1 } else { 2 };
+                parallel(&order, &UnitMask::EMPTY, &costs, sets_of, |e| edits.push(e));
+                assert_eq!(run(&edits, 4), [1, 2, 3, 0]);
+                for n in 1..=edits.len() {
+                    let there = run(&edits[..n], 4)[special as usize];
+                    let own = [special as usize, (special as usize + 1) % 4];
+                    assert!(own.contains(&there), "{special}: {edits:?}");
                 }
             }
         }

@@ -785,8 +785,9 @@ impl Scan<'_> {
             }
         }
         let spare = homes.unwrap_or(UnitMask::EMPTY).minus(&busy);
-        let edits = &mut self.edits;
-        parallel(&moves, &spare, self.costs, |edit| edits.push((info.inst, edit)));
+        let (edits, sets) = (&mut self.edits, &self.limits.sets);
+        let sets_of = |unit| sets.iter().filter(|set| set.contains(unit)).count() as u32;
+        parallel(&moves, &spare, self.costs, sets_of, |edit| edits.push((info.inst, edit)));
     }
 
     /// The parallel copy of the edge out of a block with one successor.
@@ -832,8 +833,9 @@ impl Scan<'_> {
         }
         let spare = homes.unwrap_or(UnitMask::EMPTY).minus(&busy);
         let last = code.steps[info.steps.end as usize - 1].inst;
-        let edits = &mut self.edits;
-        parallel(&moves, &spare, self.costs, |edit| edits.push((last, edit)));
+        let (edits, sets) = (&mut self.edits, &self.limits.sets);
+        let sets_of = |unit| sets.iter().filter(|set| set.contains(unit)).count() as u32;
+        parallel(&moves, &spare, self.costs, sets_of, |edit| edits.push((last, edit)));
         for entry in &self.exits[block as usize] {
             self.unit_of[entry.0 as usize] = NO_UNIT;
         }
