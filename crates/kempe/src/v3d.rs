@@ -69,6 +69,8 @@ impl Target for V3d {
         pipeline::Options {
             // Reference 12.2: a vector access of 4.2 wraps inside its block of 16 bytes.
             vector_within_16: self.0 == Version::V42,
+            // Reference 13.5: a group id has 16 bits.
+            max_workgroups: 0xffff,
             ..pipeline::Options::new(pipeline::Level::O2)
         }
     }

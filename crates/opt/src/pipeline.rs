@@ -25,6 +25,8 @@ pub struct Options {
     pub vector_components: u8,
     /// A vector access never crosses a 16-byte block.
     pub vector_within_16: bool,
+    /// Most work-groups along an axis of a dispatch.
+    pub max_workgroups: u32,
     /// Instructions that full unrolling of a loop may come to.
     pub unroll_budget: u32,
     /// Cost of the code that `if_convert` may run for nothing.
@@ -37,6 +39,7 @@ impl Options {
             level,
             vector_components: 4,
             vector_within_16: false,
+            max_workgroups: u32::MAX,
             unroll_budget: 416,
             if_convert_cost: 8,
         }
@@ -60,7 +63,7 @@ passes! {
     "ssa" = |m, _| crate::ssa::run(m);
     "counters" = |m, _| crate::counters::run(m);
     "fold" = |m, _| crate::fold::run(m);
-    "algebra" = |m, _| crate::algebra::run(m);
+    "algebra" = |m, o| crate::algebra::run(m, o);
     "gvn" = |m, _| crate::gvn::run(m);
     "cfg" = |m, _| crate::cfg::run(m);
     "dce" = |m, _| crate::dce::run(m);

@@ -198,6 +198,18 @@ fn udiv(r: &mut Rules, v: &View) -> Act {
             to(Op::And, ty, &[a, m])
         };
     }
+    if let Some((factor, shift)) = reciprocal(ty, r.max(a), c) {
+        let k = r.konst(ty, factor);
+        let product = r.op(Op::Imul, ty, &[a, k]);
+        let n = r.konst(Type::I32, shift as u64);
+        if div {
+            return to(Op::Lshr, ty, &[product, n]);
+        }
+        let quotient = r.op(Op::Lshr, ty, &[product, n]);
+        let k = r.konst(ty, c);
+        let whole = r.op(Op::Imul, ty, &[quotient, k]);
+        return to(Op::Isub, ty, &[a, whole]);
+    }
     // (x / c1) / c
     if div
         && let Some((x, c1)) = r.with_const(a, Op::Udiv)
@@ -207,6 +219,26 @@ fn udiv(r: &mut Rules, v: &View) -> Act {
         return to(Op::Udiv, ty, &[x, c]);
     }
     Act::Keep
+}
+
+/// Factor and shift such that `x * factor >> shift` is `x / c` for every `x` up to `max`, where the product fits 32
+/// bits (Granlund & Montgomery, "Division by Invariant Integers using Multiplication", with the range of x known).
+fn reciprocal(ty: Type, max: u64, c: u64) -> Option<(u64, u32)> {
+    if ty != Type::I32 {
+        return None;
+    }
+    for shift in 0..32 {
+        let factor = (1u64 << shift) / c + 1;
+        let error = factor * c - (1u64 << shift);
+        if factor.checked_mul(max)? > ty.mask() {
+            return None;
+        }
+        // x * factor = x * 2^shift / c + x * error / c: the second part must not reach the next whole number.
+        if error.checked_mul(max)? < 1u64 << shift {
+            return Some((factor, shift));
+        }
+    }
+    None
 }
 
 fn sdiv(r: &mut Rules, v: &View) -> Act {
@@ -570,4 +602,31 @@ fn insert(r: &mut Rules, v: &View) -> Act {
     let n = r.konst(Type::I32, offset);
     let placed = r.op(Op::Shl, ty, &[low, n]);
     to(Op::Or, ty, &[rest, placed])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::reciprocal;
+    use kempe_ir::Type;
+
+    #[test]
+    fn reciprocals_divide() {
+        let mut found = 0;
+        for max in [1, 7, 255, 1023, 0xffff, 0xff_ffff] {
+            for c in (2..300).chain([1000, 4097, 65535, 99_999]) {
+                let Some((factor, shift)) = reciprocal(Type::I32, max, c) else { continue };
+                found += 1;
+                let check = |x: u64| {
+                    let product = x * factor;
+                    assert!(product <= u32::MAX as u64, "{x} * {factor}");
+                    assert_eq!(product >> shift, x / c, "{x} / {c} up to {max}");
+                };
+                // Where the quotient changes, and both ends.
+                let steps = (max / c).min(20_000);
+                (1..=steps).flat_map(|k| [k * c - 1, k * c]).for_each(check);
+                (0..=max.min(300)).chain(max - max.min(300)..=max).for_each(check);
+            }
+        }
+        assert!(found > 800, "{found}");
+    }
 }

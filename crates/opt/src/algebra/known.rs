@@ -2,10 +2,18 @@
 
 use kempe_ir::*;
 
+/// What is known of the dispatch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    pub workgroup: [u32; 3],
+    /// Most work-groups along an axis.
+    pub groups: u32,
+}
+
 /// Mask of the bits of a value that are known to be zero (bits above the width of the type count as zero).
 ///
 /// `of` gives what is known of the operands.
-pub fn known_zero(f: &Function, d: &InstData, workgroup: [u32; 3], of: &dyn Fn(Value) -> u64) -> u64 {
+pub fn known_zero(f: &Function, d: &InstData, limits: &Limits, of: &dyn Fn(Value) -> u64) -> u64 {
     let Some(&result) = d.results.first() else { return 0 };
     let ty = f.ty(result);
     let mask = ty.mask();
@@ -84,11 +92,13 @@ pub fn known_zero(f: &Function, d: &InstData, workgroup: [u32; 3], of: &dyn Fn(V
         },
         Op::Builtin => match d.imm {
             Imm::Builtin(Builtin::LocalInvocationId(k)) => {
-                above(workgroup.get(k as usize).map_or(u32::MAX, |&n| n.saturating_sub(1)) as u64)
+                above(limits.workgroup.get(k as usize).map_or(u32::MAX, |&n| n.saturating_sub(1)) as u64)
             }
-            Imm::Builtin(Builtin::LocalInvocationIndex) => {
-                above(workgroup.iter().fold(1u64, |a, &n| a.saturating_mul(n as u64)).saturating_sub(1))
-            }
+            Imm::Builtin(Builtin::LocalInvocationIndex) => above(
+                limits.workgroup.iter().fold(1u64, |a, &n| a.saturating_mul(n as u64)).saturating_sub(1),
+            ),
+            Imm::Builtin(Builtin::WorkgroupId(_)) => above(limits.groups.saturating_sub(1) as u64),
+            Imm::Builtin(Builtin::NumWorkgroups(_)) => above(limits.groups as u64),
             _ => 0,
         },
         _ => 0,

@@ -16,8 +16,10 @@ pub mod known;
 pub mod logic;
 
 use crate::fold;
+use crate::pipeline::Options;
 use crate::subst::Subst;
 use kempe_ir::*;
+use known::Limits;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -40,8 +42,8 @@ pub enum Act {
     Lea(SmallVec<[Value; 3]>, LeaImm),
 }
 
-pub fn run(m: &mut Module) -> bool {
-    Rules::sweep(m)
+pub fn run(m: &mut Module, options: &Options) -> bool {
+    Rules::sweep(m, options)
 }
 
 /// An instruction while rules look at it.
@@ -57,7 +59,7 @@ pub struct View {
 
 pub struct Rules<'a> {
     pub f: &'a mut Function,
-    workgroup: [u32; 3],
+    limits: Limits,
     data: &'a [u8],
     out: Vec<Inst>,
     subst: Subst,
@@ -72,14 +74,14 @@ pub struct Rules<'a> {
 }
 
 impl<'a> Rules<'a> {
-    fn sweep(m: &'a mut Module) -> bool {
+    fn sweep(m: &'a mut Module, options: &Options) -> bool {
         let Module { func: f, constant_data, workgroup_size, .. } = m;
         let uses = count_uses(f);
         let subst = Subst::new(f);
         let n = f.values.len();
         let mut r = Rules {
             f,
-            workgroup: *workgroup_size,
+            limits: Limits { workgroup: *workgroup_size, groups: options.max_workgroups },
             data: constant_data,
             out: Vec::new(),
             subst,
@@ -175,7 +177,7 @@ impl<'a> Rules<'a> {
         if let Some(&v) = d.results.first() {
             let zeros = &self.zeros;
             let z =
-                known::known_zero(self.f, d, self.workgroup, &|v| zeros.get(v.index()).copied().unwrap_or(0));
+                known::known_zero(self.f, d, &self.limits, &|v| zeros.get(v.index()).copied().unwrap_or(0));
             if self.zeros.len() <= v.index() {
                 self.zeros.resize(v.index() + 1, 0);
             }
@@ -239,11 +241,11 @@ impl<'a> Rules<'a> {
                     results: SmallVec::from_elem(v.result, 1),
                     loc: self.loc,
                 };
-                if known::known_zero(self.f, &d, self.workgroup, &|v| self.zero(v)) & ty.mask() == ty.mask() {
+                if known::known_zero(self.f, &d, &self.limits, &|v| self.zero(v)) & ty.mask() == ty.mask() {
                     return Act::Const(0);
                 }
             } else if let (Op::Builtin, Imm::Builtin(kempe_ir::Builtin::LocalInvocationId(k))) = (v.op, v.imm)
-                && self.workgroup.get(k as usize) == Some(&1)
+                && self.limits.workgroup.get(k as usize) == Some(&1)
             {
                 return Act::Const(0);
             }
