@@ -163,6 +163,14 @@ impl Keeper<'_> {
             self.touched.clear();
         }
         self.touch(&ops);
+        // A run of steps without memory edits cannot be cut inside: it counts as a whole where it begins.
+        let end = self.code.blocks[block as usize].steps.end;
+        let mut later = step + 1;
+        while !info.no_memory && later < end && self.code.steps[later as usize].no_memory {
+            let ops: Vec<Operand> = self.code.ops[self.code.steps[later as usize].ops()].to_vec();
+            self.touch(&ops);
+            later += 1;
+        }
         let too_many: u32 = self.touched.iter().map(|&vreg| self.code.vregs[vreg as usize].size as u32).sum();
         if self.limits.memory && too_many > self.most && !info.no_memory {
             for vreg in self.resident.clone() {

@@ -37,6 +37,8 @@ struct Coupler<'a> {
     in_memory: Vec<bool>,
     /// A slot for breaking cycles, and one for making room.
     scratch: [u32; 2],
+    /// Slots for values that are to be filled after their own slot has changed.
+    waiting: Vec<u32>,
 }
 
 /// Edits for what `decisions` says.
@@ -60,6 +62,7 @@ pub(crate) fn couple(
         mark: 0,
         in_memory: vec![false; count],
         scratch: [NONE; 2],
+        waiting: Vec::new(),
     };
     coupler.run()?;
     let Coupler { decisions, slots, .. } = coupler;
@@ -212,15 +215,27 @@ impl Coupler<'_> {
                 here.push(change.arg);
             }
         }
-        missing.retain(|&source| {
+        let mut aside: Vec<(u32, u32)> = Vec::new();
+        for source in std::mem::take(&mut missing) {
             let slot = self.slots.slot[source as usize];
             let changes = code.vregs[source as usize].recipe.is_none()
                 && moves.iter().any(|change| change.slot == slot);
-            if changes {
+            if !changes {
+                missing.push(source);
+            } else if self.fits(&here, source, None) {
                 here.push(source);
+            } else {
+                // No register is left for it: it waits in a slot of its own.
+                while self.waiting.len() <= aside.len() {
+                    let slot = self.new_slots();
+                    self.waiting.push(slot);
+                }
+                aside.push((source, self.waiting[aside.len()]));
             }
-            !changes
-        });
+        }
+        for &(arg, slot) in &aside {
+            moves.push(MemoryMove { slot, arg, from: Source::Slot(self.slots.slot[arg as usize]) });
+        }
         for change in &mut moves {
             if here.contains(&change.arg) {
                 change.from = Source::Register;
@@ -235,6 +250,9 @@ impl Coupler<'_> {
             self.insert(last, StepKind::Fill(self.slots.slot[source as usize]), source);
         }
         self.move_memory(last, moves, &here)?;
+        for (source, slot) in aside {
+            self.insert(last, StepKind::Fill(slot), source);
+        }
         for source in missing {
             match code.vregs[source as usize].recipe {
                 Some(recipe) => self.insert(last, StepKind::Remake(recipe), source),
@@ -260,7 +278,7 @@ impl Coupler<'_> {
                 // Only cycles are left: one source waits elsewhere.
                 let first = moves[0];
                 if self.scratch[0] == NONE {
-                    self.scratch[0] = self.new_slots(first.arg);
+                    self.scratch[0] = self.new_slots();
                 }
                 let aside = self.scratch[0];
                 self.borrow(step, first.arg, &mut here, &mut moves, &mut lent)?;
@@ -292,7 +310,7 @@ impl Coupler<'_> {
         Ok(())
     }
 
-    fn new_slots(&mut self, _vreg: u32) -> u32 {
+    fn new_slots(&mut self) -> u32 {
         // Wide enough for any value, so that one serves all edges.
         let size = self.code.vregs.iter().map(|info| info.size as u32).max().unwrap_or(1);
         let slot = self.slots.count;
@@ -319,7 +337,7 @@ impl Coupler<'_> {
             return Err(Trouble::Full { step, set: self.code.vregs[vreg as usize].home, live: here.clone() });
         };
         if self.scratch[1] == NONE {
-            self.scratch[1] = self.new_slots(other);
+            self.scratch[1] = self.new_slots();
         }
         let slot = self.scratch[1];
         self.insert(step, StepKind::Store(slot), other);

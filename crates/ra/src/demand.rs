@@ -90,6 +90,8 @@ pub(crate) struct Limits {
     pub fragile: Vec<bool>,
     /// By set: registers are handed out round robin.
     pub rotates: Vec<bool>,
+    /// Units of the whole register file.
+    pub units: usize,
 }
 
 impl Limits {
@@ -152,6 +154,7 @@ impl Limits {
             homes: Vec::new(),
             backing: file.sets.iter().map(|set| set.backing).collect(),
             fragile,
+            units: file.units.len(),
             rotates: file.sets.iter().map(|set| set.rotate).collect(),
         };
         limits.make_classes(program, if memory { wiped } else { UnitMask::EMPTY });
@@ -301,6 +304,17 @@ impl Limits {
         used.fold(self.bounds_at_all_levels(set, At::Point), |bits, &clobber| {
             bits | self.bounds_at_all_levels(set, At::Through(clobber))
         })
+    }
+
+    /// What values between steps have to stay out of.
+    pub fn lost_at(&self, set: SetId, at: At) -> UnitMask {
+        let lost = match at {
+            At::Through(clobbers) => self.clobber_mask(clobbers),
+            At::Point if self.memory => self.clobber_mask(self.memory_clobbers),
+            At::Point => UnitMask::EMPTY,
+        };
+        let narrow = at == At::Point && self.sets[set.0 as usize].is_subset_of(&lost);
+        if narrow { UnitMask::EMPTY } else { lost }
     }
 
     /// Units that a value of `set` has between instructions.
@@ -745,6 +759,11 @@ impl Pressure {
             }
         }
         bits & self.exact
+    }
+
+    /// Bits of the bounds that count units rather than windows.
+    pub fn unit_bounds(limits: &Limits) -> u64 {
+        if limits.bases >= 64 { u64::MAX } else { (1 << limits.bases) - 1 }
     }
 
     /// Raise `most` to what is used here.

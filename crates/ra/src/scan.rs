@@ -7,13 +7,13 @@
 use smallvec::SmallVec;
 
 use crate::code::*;
-use crate::demand::{BOTH, Limits, Node, Tight, nodes};
+use crate::demand::{Limits, Node, Tight, nodes};
 use crate::graph::{Graph, NONE};
 use crate::liveness::Liveness;
 use crate::masks::{MAX_UNITS, UnitMask};
 use crate::moves::{Move, parallel};
 use crate::problem::*;
-use crate::settle::{Item, settle};
+use crate::settle::{Item, node_item, settle, value_item};
 use crate::wishes::{NO_UNIT, Wishes};
 
 /// Where no place could be found.
@@ -347,13 +347,8 @@ impl Scan<'_> {
         let mut items: Vec<Item> = values
             .iter()
             .map(|&vreg| Item {
-                vreg,
-                mask: self.home_mask(vreg),
-                size: self.code.vregs[vreg as usize].size,
                 now: Some(self.unit_of[vreg as usize]).filter(|&unit| unit != NO_UNIT).map(Unit),
-                window: None,
-                phases: BOTH,
-                unit: None,
+                ..value_item(self.code, self.limits, vreg, &UnitMask::EMPTY)
             })
             .collect();
         let step = self.code.blocks[block as usize].steps.start;
@@ -671,16 +666,6 @@ impl Scan<'_> {
         let mut items: Vec<Item> = Vec::new();
         let mut claimed = UnitMask::EMPTY;
         for node in &nodes_here {
-            let mut mask = match node.fixed {
-                Some(unit) => UnitMask::run(unit, node.size as u32),
-                None => self.limits.sets[node.set.0 as usize],
-            };
-            for &op in &node.ops {
-                mask = mask.and(&self.limits.sets[ops[op as usize].set.0 as usize]);
-            }
-            if node.main {
-                mask = mask.and(&self.home_mask(node.value)).minus(&clobbered);
-            }
             let now = (node.value != NONE)
                 .then(|| self.unit_of[node.value as usize])
                 .filter(|&unit| unit != NO_UNIT)
@@ -690,36 +675,13 @@ impl Scan<'_> {
             if let Some(unit) = now {
                 claimed.insert(unit);
             }
-            let vreg = if node.def != NONE {
-                ops[node.def as usize].vreg.0
-            } else if node.main {
-                node.value
-            } else {
-                NONE
-            };
-            items.push(Item {
-                vreg,
-                mask,
-                size: node.size,
-                now,
-                window: node.vector.map(|part| (part.group.0, part.index, part.align)),
-                phases: node.phases,
-                unit: None,
-            });
+            items.push(Item { now, ..node_item(code, self.limits, info, node) });
         }
         let mentioned = |vreg: u32| ops.iter().any(|op| op.kind == OperandKind::Use && op.vreg.0 == vreg);
         let through: Vec<(u32, Unit)> =
             self.residents().into_iter().filter(|entry| !mentioned(entry.0)).collect();
         for &(vreg, unit) in &through {
-            items.push(Item {
-                vreg,
-                mask: self.home_mask(vreg).minus(&clobbered),
-                size: code.vregs[vreg as usize].size,
-                now: Some(unit),
-                window: None,
-                phases: BOTH,
-                unit: None,
-            });
+            items.push(Item { now: Some(unit), ..value_item(code, self.limits, vreg, &clobbered) });
         }
         let lost = nodes_here.iter().any(|n| n.value != NONE && self.unit_of[n.value as usize] == NO_UNIT);
         let settled = !lost && self.settle_items(&mut items);

@@ -9,7 +9,8 @@
 //! first, defs only in the second. An augmenting path may then have to move two items to free one unit, which makes the
 //! matching a heuristic there; [`crate::demand::nodes`] pairs defs with dying uses so that it hardly ever matters.
 
-use crate::demand::{BOTH, READING, WRITING};
+use crate::code::{Code, Step};
+use crate::demand::{BOTH, Limits, Node, READING, WRITING};
 use crate::graph::NONE;
 use crate::masks::{MAX_UNITS, UnitMask};
 use crate::problem::Unit;
@@ -30,6 +31,52 @@ pub(crate) struct Item {
     pub window: Option<(u32, u8, u8)>,
     pub phases: u8,
     pub unit: Option<Unit>,
+}
+
+/// The item of a node; `now` is filled in by the caller.
+pub(crate) fn node_item(code: &Code, limits: &Limits, step: &Step, node: &Node) -> Item {
+    let ops = &code.ops[step.ops()];
+    let mut mask = match node.fixed {
+        Some(unit) => UnitMask::run(unit, node.size as u32),
+        None => limits.sets[node.set.0 as usize],
+    };
+    for &op in &node.ops {
+        mask = mask.and(&limits.sets[ops[op as usize].set.0 as usize]);
+    }
+    if node.main {
+        let home = code.vregs[node.value as usize].home;
+        mask = mask.and(&limits.sets[home.0 as usize]).minus(&limits.clobber_mask(step.clobbers));
+    }
+    let vreg = if node.def != NONE {
+        ops[node.def as usize].vreg.0
+    } else if node.main {
+        node.value
+    } else {
+        NONE
+    };
+    Item {
+        vreg,
+        mask,
+        size: node.size,
+        now: None,
+        window: node.vector.map(|part| (part.group.0, part.index, part.align)),
+        phases: node.phases,
+        unit: None,
+    }
+}
+
+/// The item of a value that merely lives here; `lost` is what is destroyed.
+pub(crate) fn value_item(code: &Code, limits: &Limits, vreg: u32, lost: &UnitMask) -> Item {
+    let info = &code.vregs[vreg as usize];
+    Item {
+        vreg,
+        mask: limits.sets[info.home.0 as usize].minus(lost),
+        size: info.size,
+        now: None,
+        window: None,
+        phases: BOTH,
+        unit: None,
+    }
 }
 
 /// Units taken in each phase.

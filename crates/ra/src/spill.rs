@@ -20,6 +20,7 @@ use crate::nextuse::{Distances, LOOP_EXIT_DISTANCE, NEVER, NextUse};
 use crate::pressure::Measure;
 use crate::problem::*;
 use crate::rewrite::{Insertion, PHASE_FILL, PHASE_REMAKE};
+use crate::settle::{Item, node_item, settle, value_item};
 
 /// Why spilling did not get through.
 pub(crate) enum Trouble {
@@ -385,13 +386,9 @@ impl Walk<'_, '_> {
         for &vreg in &self.fresh {
             counts.sub(code, limits, vreg);
         }
-        self.pressure.start(limits);
-        self.pressure.add_counts(limits, &counts, point(step == region));
-        let mut over = self.pressure.over(limits);
+        let mut over = self.excess_at(&counts, point(step == region), &self.fresh);
         if !self.fresh.is_empty() {
-            self.pressure.start(limits);
-            self.pressure.add_counts(limits, &self.counts, INSIDE);
-            over |= self.pressure.over(limits);
+            over |= self.excess_at(&self.counts, INSIDE, &[]);
         }
         let ops = &code.ops[info.ops()];
         let kills = &code.kills[info.ops()];
@@ -414,16 +411,70 @@ impl Walk<'_, '_> {
             }
         }
         nodes(code, limits, info, self.s.tight[info.inst as usize] == Tight::Counted, &mut self.nodes);
+        let mut within = 0;
         for phase in [READING, WRITING] {
             self.pressure.start(limits);
             self.pressure.add_counts(limits, &through, At::Through(info.clobbers));
             self.pressure.add_nodes(limits, &self.nodes, info.clobbers, phase);
-            over |= self.pressure.over(limits);
+            within |= self.pressure.over(limits);
         }
-        self.pressure.start(limits);
+        if within != 0 && within & Pressure::unit_bounds(limits) == 0 && self.arranges_within(step) {
+            within = 0;
+        }
         let next = code.steps.get(step as usize + 1);
-        self.pressure.add_counts(limits, &after, point(next.is_none_or(|next| !next.no_memory)));
-        over | self.pressure.over(limits)
+        let open = point(next.is_none_or(|next| !next.no_memory));
+        let dies = |vreg: u32| {
+            let mut uses = ops.iter().zip(kills);
+            uses.any(|(op, &kill)| op.kind == OperandKind::Use && op.vreg.0 == vreg && kill != LIVES)
+        };
+        let born: Vec<u32> = (ops.iter().zip(kills))
+            .filter(|(op, kill)| op.kind != OperandKind::Use && **kill == LIVES)
+            .map(|(op, _)| op.vreg.0)
+            .collect();
+        self.pressure.start(limits);
+        self.pressure.add_counts(limits, &after, open);
+        let mut left = self.pressure.over(limits);
+        if left != 0
+            && left & Pressure::unit_bounds(limits) == 0
+            && self.arranges(self.resident.iter().copied().filter(|&v| !dies(v)).chain(born), open)
+        {
+            left = 0;
+        }
+        over | within | left
+    }
+
+    /// As [`Walk::excess`], between steps, for the residents without `except`.
+    fn excess_at(&self, counts: &Counts, at: At, except: &[u32]) -> u64 {
+        let mut pressure = Pressure::default();
+        pressure.start(self.s.limits);
+        pressure.add_counts(self.s.limits, counts, at);
+        let over = pressure.over(self.s.limits);
+        if over == 0 || over & Pressure::unit_bounds(self.s.limits) != 0 {
+            return over;
+        }
+        let values = self.resident.iter().copied().filter(|vreg| !except.contains(vreg));
+        if self.arranges(values, at) { 0 } else { over }
+    }
+
+    /// The window counts are cautious where sets are not whole blocks: try it.
+    fn arranges(&self, values: impl Iterator<Item = u32>, at: At) -> bool {
+        let (code, limits) = (&*self.s.code, self.s.limits);
+        let lost = |vreg: u32| limits.lost_at(code.vregs[vreg as usize].home, at);
+        let mut items: Vec<Item> = values.map(|vreg| value_item(code, limits, vreg, &lost(vreg))).collect();
+        settle(&mut items, limits.units, &mut |_, free| free.first().unwrap_or(Unit(0)))
+    }
+
+    fn arranges_within(&self, step: u32) -> bool {
+        let (code, limits) = (&*self.s.code, self.s.limits);
+        let info = &code.steps[step as usize];
+        let ops = &code.ops[info.ops()];
+        let mut items: Vec<Item> =
+            self.nodes.iter().map(|node| node_item(code, limits, info, node)).collect();
+        let lost = limits.clobber_mask(info.clobbers);
+        let read = |vreg: u32| ops.iter().any(|op| op.kind == OperandKind::Use && op.vreg.0 == vreg);
+        let through = self.resident.iter().filter(|&&vreg| !read(vreg));
+        items.extend(through.map(|&vreg| value_item(code, limits, vreg, &lost)));
+        settle(&mut items, limits.units, &mut |_, free| free.first().unwrap_or(Unit(0)))
     }
 
     fn make_room(&mut self, block: u32, step: u32, region: u32) -> Result<(), Trouble> {
@@ -459,9 +510,31 @@ impl Walk<'_, '_> {
                     best = Some((score, vreg));
                 }
             }
-            let Some((_, vreg)) = best else { return Err(self.full(step)) };
+            let Some((_, vreg)) = best else {
+                if self.refresh(step) {
+                    continue;
+                }
+                return Err(self.full(step));
+            };
             self.leave_after(vreg, block, step, region);
         }
+    }
+
+    /// A recipe that the step reads may be made again right before it, after all memory edits.
+    fn refresh(&mut self, step: u32) -> bool {
+        for op in self.s.code.steps[step as usize].ops() {
+            let operand = self.s.code.ops[op];
+            let vreg = operand.vreg.0;
+            let recipe = self.s.code.vregs[vreg as usize].recipe;
+            if let (OperandKind::Use, Some(recipe), false) =
+                (operand.kind, recipe, self.fresh.contains(&vreg))
+            {
+                self.fresh.push(vreg);
+                self.insert(step, PHASE_REMAKE, StepKind::Remake(recipe), vreg);
+                return true;
+            }
+        }
+        false
     }
 
     /// The resident value that is least worth keeping among those that count where there is too much.
