@@ -35,8 +35,10 @@ struct Coupler<'a> {
     mark: u32,
     /// Born in memory.
     in_memory: Vec<bool>,
-    /// A slot for breaking cycles, and one for making room.
-    scratch: [u32; 2],
+    /// A slot for breaking cycles.
+    scratch: u32,
+    /// Slots for values whose register is lent out.
+    lending: Vec<u32>,
     /// Slots for values that are to be filled after their own slot has changed.
     waiting: Vec<u32>,
 }
@@ -61,7 +63,8 @@ pub(crate) fn couple(
         at_exit: vec![0; count],
         mark: 0,
         in_memory: vec![false; count],
-        scratch: [NONE; 2],
+        scratch: NONE,
+        lending: Vec::new(),
         waiting: Vec::new(),
     };
     coupler.run()?;
@@ -265,7 +268,7 @@ impl Coupler<'_> {
     /// Parameters in memory get their values, as if all at once. `here` is what stays in registers meanwhile.
     fn move_memory(&mut self, step: u32, mut moves: Vec<MemoryMove>, here: &[u32]) -> Result<(), Trouble> {
         // Values whose register was lent out, with the scratch slot that they wait in.
-        let mut lent: Option<u32> = None;
+        let mut lent: Vec<(u32, u32)> = Vec::new();
         let mut here: Vec<u32> = here.to_vec();
         while !moves.is_empty() {
             // A slot that nothing pending reads may be written.
@@ -277,10 +280,10 @@ impl Coupler<'_> {
             let Some(at) = free else {
                 // Only cycles are left: one source waits elsewhere.
                 let first = moves[0];
-                if self.scratch[0] == NONE {
-                    self.scratch[0] = self.new_slots();
+                if self.scratch == NONE {
+                    self.scratch = self.new_slots();
                 }
-                let aside = self.scratch[0];
+                let aside = self.scratch;
                 self.borrow(step, first.arg, &mut here, &mut moves, &mut lent)?;
                 if let Source::Slot(slot) = first.from {
                     self.insert(step, StepKind::Fill(slot), first.arg);
@@ -303,8 +306,7 @@ impl Coupler<'_> {
             }
             self.insert(step, StepKind::Store(change.slot), change.arg);
         }
-        if let Some(vreg) = lent {
-            let slot = self.scratch[1];
+        for (vreg, slot) in lent {
             self.insert(step, StepKind::Fill(slot), vreg);
         }
         Ok(())
@@ -325,27 +327,34 @@ impl Coupler<'_> {
         vreg: u32,
         here: &mut Vec<u32>,
         moves: &mut [MemoryMove],
-        lent: &mut Option<u32>,
+        lent: &mut Vec<(u32, u32)>,
     ) -> Result<(), Trouble> {
         if here.contains(&vreg) || self.fits(here, vreg, None) {
             return Ok(());
         }
         let backed =
             |v: u32| self.limits.backing[self.code.vregs[v as usize].home.0 as usize] == Backing::Memory;
-        let other = here.iter().copied().find(|&other| backed(other) && self.fits(here, vreg, Some(other)));
-        let (Some(other), None) = (other, *lent) else {
-            return Err(Trouble::Full { step, set: self.code.vregs[vreg as usize].home, live: here.clone() });
-        };
-        if self.scratch[1] == NONE {
-            self.scratch[1] = self.new_slots();
+        while !self.fits(here, vreg, None) {
+            // One whose place is enough, or else the widest and then more.
+            let able = || here.iter().copied().filter(|&other| backed(other));
+            let enough = able().find(|&other| self.fits(here, vreg, Some(other)));
+            let widest = || able().max_by_key(|&other| (self.code.vregs[other as usize].size, other));
+            let Some(other) = enough.or_else(widest) else {
+                let set = self.code.vregs[vreg as usize].home;
+                return Err(Trouble::Full { step, set, live: here.clone() });
+            };
+            while self.lending.len() <= lent.len() {
+                let slot = self.new_slots();
+                self.lending.push(slot);
+            }
+            let slot = self.lending[lent.len()];
+            self.insert(step, StepKind::Store(slot), other);
+            here.retain(|&value| value != other);
+            for change in moves.iter_mut().filter(|change| change.arg == other) {
+                change.from = Source::Slot(slot);
+            }
+            lent.push((other, slot));
         }
-        let slot = self.scratch[1];
-        self.insert(step, StepKind::Store(slot), other);
-        here.retain(|&value| value != other);
-        for change in moves.iter_mut().filter(|change| change.arg == other) {
-            change.from = Source::Slot(slot);
-        }
-        *lent = Some(other);
         Ok(())
     }
 

@@ -1,0 +1,57 @@
+//! One random case: allocate without a limit and at a low one, judge by checker A (inside `allocate`), by running both
+//! programs, and, when it is refused, by [`super::least`].
+
+use kempe_ra::*;
+
+use super::execute::Machine;
+use super::generate::{Kind, generate};
+use super::least::{Verdict, verdict};
+use super::rng::Rng;
+
+pub const KINDS: [Kind; 5] =
+    [Kind::Rows(32, 6), Kind::Rows(64, 6), Kind::Rows(32, 0), Kind::Halves, Kind::Wide];
+
+#[derive(Default, Debug, Clone)]
+pub struct Tally {
+    pub allocated: u32,
+    pub with_memory: u32,
+    pub refused: u32,
+    pub edits: u64,
+    /// What must not happen: differences, checker failures, refusals without reason.
+    pub bad: Vec<String>,
+}
+
+/// The program of a case; the same seed gives the same program.
+pub fn program_of(kind: Kind, seed: u64, size: u32) -> Program {
+    let mut rng = Rng::new(seed ^ 0x51ce);
+    let length = if size != 0 { size } else { rng.range(5, 150) };
+    generate(kind, seed, length)
+}
+
+pub fn run_case(kind: Kind, file: &RegisterFile, seed: u64, size: u32, tally: &mut Tally) {
+    let program = program_of(kind, seed, size);
+    let mut rng = Rng::new(seed ^ 0x11a1);
+    for limit in [None, Some(rng.range(1, 40)), Some(rng.range(1, 12))] {
+        let force_spill = limit.is_some() && rng.chance(10);
+        let options = Options { max_registers: limit, force_spill };
+        let name = format!("{kind:?} seed {seed} limit {limit:?} force {force_spill}");
+        match allocate(file, &program, &Costs::default(), &options) {
+            Ok(allocation) => {
+                tally.allocated += 1;
+                tally.with_memory += allocation.memory_edits as u32;
+                tally.edits += allocation.edits.len() as u64;
+                if let Err(text) = Machine::new(file, &program, &allocation).run(seed, 4, 60) {
+                    tally.bad.push(format!("{name}: {text}"));
+                }
+            }
+            Err(Failure::OutOfRegisters { at, .. }) => {
+                tally.refused += 1;
+                match verdict(file, &program, limit) {
+                    Verdict::Exceeds(_) => {}
+                    other => tally.bad.push(format!("{name}: refused at {} although: {other:?}", at.0)),
+                }
+            }
+            Err(error) => tally.bad.push(format!("{name}: {error}")),
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Random problems on the synthetic register files, and mistakes put into valid allocations.
+
+#[path = "../testing/mod.rs"]
+mod testing;
+
+use kempe_ra::*;
+use testing::case::{KINDS, Tally, program_of, run_case};
+use testing::execute::Machine;
+use testing::mutate::mutate;
+use testing::rng::Rng;
+
+#[test]
+fn random_problems_are_allocated_right_or_refused_with_reason() {
+    for kind in KINDS {
+        let file = kind.file();
+        let mut tally = Tally::default();
+        for seed in 0..300 {
+            run_case(kind, &file, seed, 0, &mut tally);
+        }
+        assert!(tally.bad.is_empty(), "{:#?}", tally.bad);
+        // The test would say nothing if little was allocated or nothing spilled.
+        assert!(tally.allocated > 700, "{kind:?}: {tally:?}");
+        assert!(tally.with_memory > 150, "{kind:?}: {tally:?}");
+    }
+}
+
+/// Whenever the program computes something else after a mistake, checker A has to object.
+#[test]
+fn the_checker_sees_every_mistake_that_shows() {
+    let (mut tried, mut differ, mut objected, mut missed) = (0, 0, 0, Vec::new());
+    for kind in KINDS {
+        let file = kind.file();
+        for seed in 1000..1060 {
+            let program = program_of(kind, seed, 40);
+            let mut rng = Rng::new(seed);
+            let options = Options { max_registers: Some(rng.range(6, 20)), force_spill: rng.chance(20) };
+            let Ok(allocation) = allocate(&file, &program, &Costs::default(), &options) else { continue };
+            for _ in 0..8 {
+                let (wrong, what) = mutate(&file, &program, &allocation, &mut rng);
+                tried += 1;
+                let runs = Machine::new(&file, &program, &wrong).run(seed, 6, 60);
+                let verdict = check(&file, &program, &wrong);
+                objected += verdict.is_err() as u32;
+                if runs.is_err() {
+                    differ += 1;
+                    if verdict.is_ok() {
+                        missed.push(format!("{kind:?} seed {seed}: {what}: {runs:?}"));
+                    }
+                }
+            }
+        }
+    }
+    println!("{tried} mistakes: {differ} show when run, the checker objected to {objected}");
+    assert!(missed.is_empty(), "{missed:#?}");
+    assert!(differ > 500, "only {differ} of {tried} mistakes show");
+    // It does not simply object to everything: some mistakes are harmless (an edit that nothing depends on).
+    assert!(objected < tried);
+}
