@@ -20,6 +20,8 @@ use crate::spill::{Decisions, Eviction, Trouble};
 pub(crate) struct Coupled {
     pub insertions: Vec<Insertion>,
     pub slots: u32,
+    /// Values in registers where each block begins.
+    pub entry: Vec<Vec<u32>>,
 }
 
 struct Coupler<'a> {
@@ -75,7 +77,7 @@ pub(crate) fn couple(
             insertion.kind = StepKind::Fill(slots.slot[insertion.vreg as usize]);
         }
     }
-    Ok(Coupled { insertions, slots: slots.count })
+    Ok(Coupled { insertions, slots: slots.count, entry: decisions.entry })
 }
 
 /// Where a memory parameter gets its value from.
@@ -427,7 +429,11 @@ impl Coupler<'_> {
                 block
             };
             evictions.sort_by_key(|eviction| child(eviction.block));
-            waiting.extend(evictions.chunk_by(|a, b| child(a.block) == child(b.block)).map(<[_]>::to_vec));
+            // Where the value is not in a register to begin with, it has been stored on the way.
+            let groups = evictions.chunk_by(|a, b| child(a.block) == child(b.block));
+            let groups =
+                groups.filter(|group| self.decisions.entry[child(group[0].block) as usize].contains(&vreg));
+            waiting.extend(groups.map(<[_]>::to_vec));
         }
         Ok(())
     }

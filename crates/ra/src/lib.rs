@@ -166,6 +166,12 @@ impl Job<'_> {
             slots = coupled.slots;
             code = rewrite::rewrite(&code, coupled.insertions, self.file.memory_edit_clobbers);
             live = Liveness::new(&mut code, self.graph);
+            // Post-condition: nothing is in a register at the start of a block that was not meant to be.
+            debug_assert!(
+                (0..code.blocks.len())
+                    .all(|block| { live.ins(block as u32).all(|vreg| coupled.entry[block].contains(&vreg)) }),
+                "more values stay in registers than spilling decided"
+            );
             if let Some(vreg) = live.ins(0).next() {
                 return Err(Failure::CheckFailed(format!("v{vreg} is lost on some path after spilling")));
             }
