@@ -254,6 +254,21 @@ pub(super) fn check(version: Version, instrs: &[Instr], facts: &ProgramFacts, re
     walk.run(report);
 }
 
+/// Bits that matter only in slots, near the end, or next to an ldvary.
+const PLAIN: u32 = LDUNIF_IMPLICIT
+    | LDUNIF_ANY
+    | LDUNIFA_ANY
+    | UNIFORM
+    | R4_READ
+    | R4_WRITE
+    | U_READ
+    | U_WRITE
+    | ROW_BY_ALU
+    | ROW_BY_SIGNAL
+    | RF23
+    | RF012_READ
+    | TMUWT;
+
 /// Bits that make [`Walk::look_ahead`] necessary.
 const TRIGGERS: u32 = LDVARY | SFU_MAGIC | SFU_OP | UNIFA_WRITE | SETMSF;
 
@@ -266,16 +281,33 @@ impl Walk<'_> {
         let mut ended = false;
         let mut escapes = false;
         let mut next = States::new();
-        while let Some(state) = work.pop() {
-            let Some(known) = seen.get_mut(state.at) else {
-                let last = self.instrs.len().saturating_sub(1);
-                report.hw("29", last, "the program runs past its last word without an end");
-                continue;
+        // Words that no rule is about, in a plain place: the context stays as it is.
+        let special =
+            if self.any & (LDVARY | ROTATE) != 0 || self.facts.before_42_14 { u32::MAX } else { !PLAIN };
+        while let Some(mut state) = work.pop() {
+            let plain_place = state.context.get(Context::BRANCH_SLOT) == 0
+                && state.context.get(Context::SWITCH_SLOT) == 0
+                && special != u32::MAX;
+            let known = loop {
+                let Some(known) = seen.get_mut(state.at) else { break None };
+                if known.contains(&state.context.0) {
+                    break Some(true);
+                }
+                known.push(state.context.0);
+                if !plain_place || self.bits[state.at] & special != 0 {
+                    break Some(false);
+                }
+                state.at += 1;
             };
-            if known.contains(&state.context.0) {
-                continue;
+            match known {
+                None => {
+                    let last = self.instrs.len().saturating_sub(1);
+                    report.hw("29", last, "the program runs past its last word without an end");
+                    continue;
+                }
+                Some(true) => continue,
+                Some(false) => {}
             }
-            known.push(state.context.0);
             self.here(state, report);
             let after = self.after(state);
             let bits = self.bits[state.at];
