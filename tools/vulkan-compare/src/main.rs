@@ -1,0 +1,292 @@
+//! Compares the interpreter with a Vulkan driver that runs on the CPU, an independent implementation of SPIR-V.
+//!
+//!     vulkan-compare                     the modules of modules.txt
+//!     vulkan-compare --choose N          prints up to N modules of each collection that can be compared (uses the
+//!                                        interpreter only: what the driver says has no influence)
+//!     vulkan-compare FILE...             these modules of the corpus
+//!
+//! `docs/bounds.md` says what is compared and what counts. Exit code: 0 when every module agrees, 1 when one does not,
+//! 77 when there is no such driver or no corpus. Every module runs in a process of its own, so that a crash of the
+//! driver is the result of one module.
+
+mod compare;
+mod corpus;
+mod vulkan;
+
+use compare::Expected;
+use corpus::Corpus;
+use kempe_ir::bounds::{COUNTED_RUNS, SEEDS};
+use kempe_ir::exec::{Environment, Inputs, Sizes};
+use kempe_ir::inputs::{Usage, Verdict, search};
+use kempe_ir::interp::{Form, Options, Program, Stop};
+use kempe_ir::{Module, ResKind};
+use std::process::{Command, ExitCode};
+
+/// Nothing to compare with.
+const SKIPPED: u8 = 77;
+
+/// Most instructions of a run.
+const STEPS: u64 = 5_000_000;
+
+/// Modules of the default comparison.
+const LIST: &str = include_str!("../modules.txt");
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let corpus = match Corpus::open() {
+        Ok(c) => c,
+        Err(e) => {
+            eprintln!("skipped: no corpus: {e}");
+            return ExitCode::from(SKIPPED);
+        }
+    };
+    match args.first().map(String::as_str) {
+        Some("--one") => one(&corpus, args.get(1).map_or("", |s| s)),
+        Some("--choose") => choose(&corpus, args.get(1).and_then(|n| n.parse().ok()).unwrap_or(10)),
+        Some(_) => all(&args),
+        None => {
+            let list: Vec<String> =
+                LIST.lines().filter(|l| !l.is_empty() && !l.starts_with('#')).map(str::to_owned).collect();
+            all(&list)
+        }
+    }
+}
+
+/// A module of the corpus, ready to run.
+struct Subject {
+    words: Vec<u32>,
+    module: Module,
+    usage: Usage,
+}
+
+fn load(corpus: &Corpus, file: &str) -> Result<Subject, String> {
+    let words = corpus.words(file)?;
+    if corpus::uses_loose_functions(&words) {
+        return Err("uses functions that are allowed large errors".to_owned());
+    }
+    let options = kempe_front::Options {
+        spec: corpus.spec(file).iter().map(|&(id, v)| (id, v as u64)).collect(),
+        ..Default::default()
+    };
+    let modules = kempe_front::from_spirv(file, &words, &options).map_err(|e| e.to_string())?;
+    let module = modules.into_iter().next().ok_or("no entry point")?;
+    if let Err(e) = kempe_ir::verify::verify(&module) {
+        return Err(format!("not well formed: {}", e[0]));
+    }
+    if module.resources.values().any(|r| r.kind == ResKind::Other) {
+        return Err("uses resources that are not buffers".to_owned());
+    }
+    let usage = Usage::scan(&module);
+    Ok(Subject { words, module, usage })
+}
+
+/// Finds an input for a seed on which the run counts.
+fn find(
+    subject: &Subject,
+    program: &Program,
+    seed: u64,
+    subgroup: u32,
+) -> Result<(Inputs, Expected), String> {
+    let mut found = None;
+    let inputs = search(&subject.module, &subject.usage, seed, |inputs| {
+        let env = match Environment::new(&subject.module, inputs, Sizes::source()) {
+            Ok(env) => env,
+            Err(e) => return Verdict::Useless(e),
+        };
+        let options = Options {
+            form: Form::Source { subgroup_size: subgroup },
+            step_limit: STEPS,
+            bounds: true,
+            ..Options::source()
+        };
+        match program.run(&env, &options) {
+            Err(Stop::Fault { fault, .. }) => Verdict::Outside(fault),
+            Err(stop) => Verdict::Useless(stop.to_string()),
+            Ok(outcome) => {
+                let expected = Expected::new(&env, &outcome);
+                match expected.useless() {
+                    Some(why) => Verdict::Useless(why),
+                    None => {
+                        found = Some(expected);
+                        Verdict::Fine
+                    }
+                }
+            }
+        }
+    })?;
+    found.map(|e| (inputs, e)).ok_or_else(|| "no run".to_owned())
+}
+
+/// Compares one module and prints one line.
+fn one(corpus: &Corpus, file: &str) -> ExitCode {
+    let line = |what: &str, detail: &str| println!("{what}\t{file}\t{}", detail.replace(['\n', '\t'], " "));
+    let subject = match load(corpus, file) {
+        Ok(s) => s,
+        Err(e) => {
+            line("unusable", &e);
+            return ExitCode::from(1);
+        }
+    };
+    let device = match vulkan::Device::open() {
+        Ok(d) => d,
+        Err(e) => {
+            line("skipped", &e);
+            return ExitCode::from(SKIPPED);
+        }
+    };
+    let program = match Program::new(&subject.module) {
+        Ok(p) => p,
+        Err(e) => {
+            line("unusable", &e.to_string());
+            return ExitCode::from(1);
+        }
+    };
+    let (mut counted, mut distinct, mut worst, mut words, mut within) = (0, Vec::new(), 0.0f64, 0, 0);
+    let mut last = String::new();
+    for seed in 0..SEEDS {
+        let (inputs, expected) = match find(&subject, &program, seed, device.subgroup_size) {
+            Ok(x) => x,
+            Err(e) => {
+                last = e;
+                continue;
+            }
+        };
+        if inputs.push.len() > device.max_push as usize {
+            line("unusable", "more push constants than the driver takes");
+            return ExitCode::from(1);
+        }
+        let buffers: Vec<vulkan::Buffer> =
+            inputs
+                .buffers
+                .iter()
+                .map(|b| vulkan::Buffer {
+                    set: b.set,
+                    binding: b.binding,
+                    element: b.element,
+                    uniform: subject.module.resources.values().any(|r| {
+                        (r.set, r.binding) == (b.set, b.binding) && r.kind == ResKind::UniformBuffer
+                    }),
+                    bytes: b.bytes.clone(),
+                })
+                .collect();
+        let job = vulkan::Job {
+            spirv: &subject.words,
+            entry: &subject.module.name,
+            spec: corpus.spec(file),
+            buffers: &buffers,
+            push: &inputs.push,
+            groups: inputs.groups,
+        };
+        let result = match device.run(&job) {
+            Ok(r) => r,
+            Err(e) => {
+                line("unusable", &format!("the driver: {e}"));
+                return ExitCode::from(1);
+            }
+        };
+        match expected.compare(&result) {
+            Ok(w) => worst = worst.max(w),
+            Err(e) => {
+                line("MISMATCH", &format!("seed {seed}: {e}"));
+                return ExitCode::from(1);
+            }
+        }
+        counted += 1;
+        words += expected.decided;
+        within += expected.within;
+        if !distinct.contains(&result) {
+            distinct.push(result);
+        }
+    }
+    if counted < COUNTED_RUNS {
+        line("too few", &format!("{counted} runs count; the last that did not: {last}"));
+        return ExitCode::from(1);
+    }
+    if distinct.len() < 2 {
+        line("too few", &format!("{counted} runs count, all with the same output"));
+        return ExitCode::from(1);
+    }
+    let detail = format!(
+        "{counted} runs, {words} words, {within} of them within a bound, at most {:.1} % of it used",
+        worst * 100.0
+    );
+    line("agrees", &detail);
+    ExitCode::SUCCESS
+}
+
+/// Compares modules, each in a process of its own.
+fn all(files: &[String]) -> ExitCode {
+    match vulkan::Device::open() {
+        Ok(d) => println!("{}, subgroups of {}", d.name, d.subgroup_size),
+        Err(e) => {
+            eprintln!("skipped: {e}");
+            return ExitCode::from(SKIPPED);
+        }
+    }
+    let Ok(me) = std::env::current_exe() else { return ExitCode::from(1) };
+    let mut good = 0;
+    for file in files {
+        let out = Command::new(&me).args(["--one", file]).output();
+        match out {
+            Ok(o) if o.status.success() => {
+                good += 1;
+                print!("{}", String::from_utf8_lossy(&o.stdout));
+            }
+            Ok(o) => {
+                let text = String::from_utf8_lossy(&o.stdout);
+                if text.is_empty() {
+                    println!("CRASH\t{file}\t{}", o.status);
+                } else {
+                    print!("{text}");
+                }
+            }
+            Err(e) => println!("CRASH\t{file}\t{e}"),
+        }
+    }
+    println!("vulkan {good}/{}", files.len());
+    ExitCode::from((good != files.len() || files.is_empty()) as u8)
+}
+
+/// Prints modules that can be compared: for each collection, candidates at even distances in the order of the
+/// manifest, then the others, until enough are found.
+fn choose(corpus: &Corpus, want: usize) -> ExitCode {
+    let subgroup = vulkan::Device::open().map_or(8, |d| d.subgroup_size);
+    let mut collections: Vec<&str> = corpus.modules.iter().map(|(_, c)| c.as_str()).collect();
+    collections.dedup();
+    for collection in collections {
+        let files: Vec<&str> =
+            corpus.modules.iter().filter(|(_, c)| c == collection).map(|(f, _)| f.as_str()).collect();
+        let stride = (files.len() / (want * 2)).max(1);
+        let order = (0..stride).flat_map(|s| files.iter().skip(s).step_by(stride));
+        let mut found = 0;
+        for file in order {
+            if found == want {
+                break;
+            }
+            let usable = load(corpus, file).and_then(|subject| {
+                let program = Program::new(&subject.module).map_err(|e| e.to_string())?;
+                let mut outputs: Vec<Vec<Vec<u8>>> = Vec::new();
+                let mut last = "the outputs do not differ".to_owned();
+                for seed in 0..SEEDS {
+                    match find(&subject, &program, seed, subgroup) {
+                        Ok((_, e)) if !outputs.contains(&e.buffers) => outputs.push(e.buffers),
+                        Ok(_) => {}
+                        Err(e) => last = e,
+                    }
+                    if outputs.len() >= COUNTED_RUNS as usize {
+                        return Ok(());
+                    }
+                }
+                Err(last)
+            });
+            match usable {
+                Ok(()) => {
+                    println!("{file}");
+                    found += 1;
+                }
+                Err(e) => eprintln!("{file}: {}", e.lines().next().unwrap_or_default()),
+            }
+        }
+    }
+    ExitCode::SUCCESS
+}
