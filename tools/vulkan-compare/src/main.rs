@@ -4,6 +4,7 @@
 //!     vulkan-compare --choose N          prints up to N modules of each collection that can be compared (uses the
 //!                                        interpreter only: what the driver says has no influence)
 //!     vulkan-compare FILE...             these modules of the corpus
+//!     vulkan-compare --print FILE        the module in source form
 //!
 //! `docs/bounds.md` says what is compared and what counts. Exit code: 0 when every module agrees, 1 when one does not,
 //! 77 when there is no such driver or no corpus. Every module runs in a process of its own, so that a crash of the
@@ -42,6 +43,16 @@ fn main() -> ExitCode {
     };
     match args.first().map(String::as_str) {
         Some("--one") => one(&corpus, args.get(1).map_or("", |s| s)),
+        Some("--print") => match load(&corpus, args.get(1).map_or("", |s| s)) {
+            Ok(s) => {
+                print!("{}", kempe_ir::text::print(&s.module));
+                ExitCode::SUCCESS
+            }
+            Err(e) => {
+                eprintln!("{e}");
+                ExitCode::from(1)
+            }
+        },
         Some("--choose") => choose(&corpus, args.get(1).and_then(|n| n.parse().ok()).unwrap_or(10)),
         Some(_) => all(&args),
         None => {
@@ -97,12 +108,16 @@ fn find(
             form: Form::Source { subgroup_size: subgroup },
             step_limit: STEPS,
             bounds: true,
+            races: true,
             ..Options::source()
         };
         match program.run(&env, &options) {
             Err(Stop::Fault { fault, .. }) => Verdict::Outside(fault),
             Err(stop) => Verdict::Useless(stop.to_string()),
             Ok(outcome) => {
+                if let Some(race) = &outcome.race {
+                    return Verdict::Useless(race.to_string());
+                }
                 let expected = Expected::new(&env, &outcome);
                 match expected.useless() {
                     Some(why) => Verdict::Useless(why),
@@ -187,7 +202,14 @@ fn one(corpus: &Corpus, file: &str) -> ExitCode {
         match expected.compare(&result) {
             Ok(w) => worst = worst.max(w),
             Err(e) => {
-                line("MISMATCH", &format!("seed {seed}: {e}"));
+                let push: Vec<u32> = inputs
+                    .push
+                    .chunks_exact(4)
+                    .map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]))
+                    .collect();
+                let sizes: Vec<usize> = inputs.buffers.iter().map(|b| b.bytes.len()).collect();
+                let input = format!("work-groups {:?}, buffers of {sizes:?}, push {push:?}", inputs.groups);
+                line("MISMATCH", &format!("seed {seed}: {e}; {input}"));
                 return ExitCode::from(1);
             }
         }
@@ -256,7 +278,7 @@ fn choose(corpus: &Corpus, want: usize) -> ExitCode {
     for collection in collections {
         let files: Vec<&str> =
             corpus.modules.iter().filter(|(_, c)| c == collection).map(|(f, _)| f.as_str()).collect();
-        let stride = (files.len() / (want * 2)).max(1);
+        let stride = (files.len() / (want * 2).max(1)).max(1);
         let order = (0..stride).flat_map(|s| files.iter().skip(s).step_by(stride));
         let mut found = 0;
         for file in order {

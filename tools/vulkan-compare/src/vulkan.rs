@@ -37,7 +37,7 @@ pub struct Device {
 }
 
 /// How long a dispatch may take.
-const TIMEOUT_NS: u64 = 60_000_000_000;
+const TIMEOUT_NS: u64 = 900_000_000_000;
 
 type Result<T> = std::result::Result<T, String>;
 

@@ -123,12 +123,30 @@ pub(super) fn pure(inst: &InstData, contracted: bool, args: &[Known], result: u6
             return float(Type::F32, v, flush(Type::F16, v, e));
         }
         Op::Sitof | Op::Uitof => return exact_or_not(all_exact()),
+        _ if any_bits(inst.op, ty, args) => return Shadow::Undecided,
         _ if !ty.is_float() => return exact_or_not(all_exact()),
         _ => {}
     }
     match arithmetic(inst.op, ty, contracted, args, result) {
         Some((v, e)) => float(ty, v, e),
         None => Shadow::Undecided,
+    }
+}
+
+/// The source languages leave the result of an integer operation open for these operands.
+fn any_bits(op: Op, ty: Type, args: &[Known]) -> bool {
+    let bits = |n: usize| args.get(n).map_or(0, |a: &Known| a.bits);
+    let width = ty.bits() as u64;
+    match op {
+        Op::Udiv | Op::Umod => bits(1) == 0,
+        Op::Sdiv | Op::Srem | Op::Smod => {
+            let least = ty.mask() ^ (ty.mask() >> 1);
+            bits(1) == 0 || (bits(0) == least && bits(1) == ty.mask())
+        }
+        Op::Shl | Op::Lshr | Op::Ashr => bits(1) >= width,
+        Op::BitInsert => bits(2) + bits(3) > width,
+        Op::BitExtractS | Op::BitExtractU => bits(1) + bits(2) > width,
+        _ => false,
     }
 }
 
@@ -420,6 +438,20 @@ mod tests {
             apply(Op::Select, Type::F32, &[c, known(1.0, 0.0), known(1.5, 0.25)]),
             Shadow::Float(0.75)
         );
+    }
+
+    #[test]
+    fn open_results() {
+        let int = |v: u32| Known { bits: v as u64, ty: Type::I32, shadow: Shadow::Exact };
+        let two = |op: Op, a: u32, b: u32| apply(op, Type::I32, &[int(a), int(b)]);
+        assert_eq!(two(Op::Udiv, 7, 2), Shadow::Exact);
+        assert_eq!(two(Op::Udiv, 7, 0), Shadow::Undecided);
+        assert_eq!(two(Op::Smod, 0x8000_0000, u32::MAX), Shadow::Undecided);
+        assert_eq!(two(Op::Shl, 1, 31), Shadow::Exact);
+        assert_eq!(two(Op::Shl, 1, 32), Shadow::Undecided);
+        let extract = |o: u32, n: u32| apply(Op::BitExtractU, Type::I32, &[int(5), int(o), int(n)]);
+        assert_eq!(extract(8, 24), Shadow::Exact);
+        assert_eq!(extract(8, 25), Shadow::Undecided);
     }
 
     #[test]

@@ -429,6 +429,7 @@ fn random_inputs(m: &Module, seed: u64, groups: u32) -> Inputs {
 #[test]
 fn random_programs_do_not_depend_on_the_walk() {
     let mut uniform = 0;
+    let mut undecided = 0;
     let mut all = 0;
     for seed in 0..250 {
         let m = generate(seed, &Shape::from_seed(seed));
@@ -446,6 +447,15 @@ fn random_programs_do_not_depend_on_the_walk() {
                 "seed {seed}, size {subgroup_size}"
             );
         }
+        // The generator promises programs without races.
+        match program.run(&env, &Options { bounds: true, races: true, ..Options::source() }) {
+            Ok(r) => {
+                assert_eq!(r.race, None, "seed {seed}");
+                assert_eq!(env.buffer_contents(&r.memory), env.buffer_contents(&base.memory));
+            }
+            Err(Stop::Undecided(_)) => undecided += 1,
+            Err(e) => panic!("seed {seed}: {e}"),
+        }
         let cfg = Cfg::new(&m.func);
         let options = divergence::Options { one_workgroup_per_batch: true, uniform_payload: vec![] };
         let d = Divergence::new(&m.func, &cfg, &options);
@@ -460,6 +470,7 @@ fn random_programs_do_not_depend_on_the_walk() {
         all += m.func.values.len();
         uniform += m.func.values.keys().filter(|&v| d.is_uniform(v)).count();
     }
+    assert!(undecided < 200, "{undecided}");
     assert!(uniform * 10 > all, "{uniform} of {all} values are uniform");
 }
 
