@@ -47,8 +47,9 @@ pub(super) struct Emit<'a> {
     cur: Vec<(u32, VReg)>,
     /// The execution value; `None` where all lanes run.
     pub exec: Option<VReg>,
-    /// Position of the block being made.
+    /// Position of the block being made, and the index of the instruction in it.
     pub at: u32,
+    pub index: usize,
     snaps: Vec<Snap>,
     out: Vec<SmallVec<[Out; 2]>>,
     remade: FxHashMap<Remade, (VReg, u32)>,
@@ -81,6 +82,7 @@ impl<'a> Emit<'a> {
             cur: Vec::new(),
             exec: None,
             at: 0,
+            index: 0,
             snaps: vec![Snap::default(); p.cfg.len()],
             out: (0..p.cfg.len()).map(|_| SmallVec::new()).collect(),
             remade: FxHashMap::default(),
@@ -346,7 +348,8 @@ impl<'a> Emit<'a> {
             self.enter(id);
         }
         let p = self.p;
-        for &i in &p.block(at).insts {
+        for (index, &i) in p.block(at).insts.iter().enumerate() {
+            self.index = index;
             if p.is_needed(i) && !self.done[i] {
                 self.b.loc = p.func.insts[i].loc;
                 self.inst(i);

@@ -390,7 +390,7 @@ impl Emit<'_> {
     /// from close by.
     fn side_band(&mut self, i: Inst, base: Base, offset: u32) {
         let block = self.p.block(self.at);
-        let from = block.insts.iter().position(|&j| j == i).unwrap_or(0);
+        let from = self.index;
         let mut group: Vec<(u32, Inst)> = Vec::new();
         for &j in block.insts.iter().skip(from).take(SIDE_BAND_WINDOW) {
             let d = self.data(j);
