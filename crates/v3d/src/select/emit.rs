@@ -3,7 +3,7 @@
 use super::SelectError;
 use super::flow::Flow;
 use super::plan::{Exit, Plan, target};
-use super::prepare::Prepared;
+use super::prepare::{Arm, Prepared};
 use super::values::{self, Remade};
 use super::vars::{Kind, Vars};
 use crate::instr::{Op, Pack, Unpack, Version, small_code};
@@ -47,12 +47,18 @@ pub(super) struct Emit<'a> {
     cur: Vec<(u32, VReg)>,
     /// The execution value; `None` where all lanes run.
     pub exec: Option<VReg>,
+    /// The block is a short arm that all lanes walk through.
+    pub arm: Option<Arm>,
     /// Position of the block being made, and the index of the instruction in it.
     pub at: u32,
     pub index: usize,
     snaps: Vec<Snap>,
     out: Vec<SmallVec<[Out; 2]>>,
     remade: FxHashMap<Remade, (VReg, u32)>,
+    /// Values of this block that become the next version of a variable: they may be made under the mask at once.
+    pub into: Vec<(Value, u32)>,
+    /// Those of them that were.
+    written: Vec<(Value, u32)>,
     recipes: FxHashMap<Remade, Recipe>,
     payload: [Option<VReg>; 2],
     undefined: Option<VReg>,
@@ -81,11 +87,14 @@ impl<'a> Emit<'a> {
             val: Table::new(p.func.values.len(), None),
             cur: Vec::new(),
             exec: None,
+            arm: None,
             at: 0,
             index: 0,
             snaps: vec![Snap::default(); p.cfg.len()],
             out: (0..p.cfg.len()).map(|_| SmallVec::new()).collect(),
             remade: FxHashMap::default(),
+            into: Vec::new(),
+            written: Vec::new(),
             recipes: FxHashMap::default(),
             payload: [None; 2],
             undefined: None,
@@ -237,7 +246,7 @@ impl<'a> Emit<'a> {
             return self.remake(what);
         }
         let def = self.p.def_pos(root);
-        if def == self.at {
+        if self.is_here(def) {
             if self.val[root].is_none() && values::is_lazy(self.p, root) {
                 self.make(root);
             }
@@ -253,6 +262,21 @@ impl<'a> Emit<'a> {
             Some(v) => v,
             None => self.lost(root),
         }
+    }
+
+    /// Defined in this block, or in the block whose short arm this is.
+    pub fn is_here(&self, def: u32) -> bool {
+        def == self.at || self.arm.is_some_and(|arm| arm.branch == def)
+    }
+
+    /// The lanes in which this block has effects; `None`: all.
+    pub fn active(&mut self) -> Option<(Test, Uses)> {
+        if let Some(arm) = self.arm
+            && let Term::Branch { cond, .. } = self.p.block(arm.branch).term
+        {
+            return Some(self.test(cond, !arm.when, self.exec));
+        }
+        self.exec.map(running)
     }
 
     pub fn has_reg(&self, root: Value) -> bool {
@@ -286,6 +310,48 @@ impl<'a> Emit<'a> {
 
     // ---- Variables ----
 
+    /// Finds the values of this block that are assigned to variables at its end.
+    fn find_assigned(&mut self) {
+        self.into.clear();
+        let p = self.p;
+        for k in 0..2 {
+            let Some(t) = p.edge(self.at, k) else { continue };
+            let to = p.cfg.pos[t.block];
+            for (n, param) in p.params(to) {
+                let (Some(var), Some(&arg)) = (self.vars.of(param), t.args.get(n)) else { continue };
+                let root = p.root(arg);
+                let kind = self.vars.list[var as usize].kind;
+                if !(self.flow.meets[to as usize] || kind == Kind::Header)
+                    || p.def_pos(root) != self.at
+                    || self.flow.value_is_uniform(root)
+                {
+                    continue;
+                }
+                match self.into.iter().position(|e| e.0 == root) {
+                    // Two variables cannot both be written at once.
+                    Some(_) => {}
+                    None => self.into.push((root, var)),
+                }
+            }
+        }
+    }
+
+    /// Says that [`Emit::replaces`] was done.
+    pub fn replaced(&mut self, root: Value) {
+        if let Some(&e) = self.into.iter().find(|e| e.0 == root) {
+            self.written.push(e);
+        }
+    }
+
+    /// The version that a value of this block is to replace, when it can be written under a mask at once.
+    pub fn replaces(&self, root: Value) -> Option<VReg> {
+        let &(_, var) = self.into.iter().find(|e| e.0 == root)?;
+        if self.exec.is_none() && self.arm.is_none() {
+            return None;
+        }
+        self.version(var)
+    }
+
     fn version(&self, var: u32) -> Option<VReg> {
         self.cur.binary_search_by_key(&var, |e| e.0).ok().map(|i| self.cur[i].1)
     }
@@ -299,12 +365,23 @@ impl<'a> Emit<'a> {
 
     /// The next version of a variable: the value, in the lanes that run.
     fn assign(&mut self, var: u32, value: Value) -> VReg {
+        let root = self.p.root(value);
+        if let Some(v) = self.val[root]
+            && self.written.contains(&(root, var))
+        {
+            self.write_version(var, v);
+            return v;
+        }
         let old = self.version(var);
-        let v = match (old, self.exec) {
-            (Some(old), Some(exec)) => {
+        let all = self.exec.is_none() && self.arm.is_none();
+        let v = match old.filter(|_| !all) {
+            Some(old) => {
                 let mut uses = Uses::new();
                 let src = self.src(value, true, &mut uses);
-                self.move_under(src, &uses, running(exec), old)
+                match self.active() {
+                    Some(test) => self.move_under(src, &uses, test, old),
+                    None => old,
+                }
             }
             // Nobody needs the old version: the value itself is the new one.
             _ => match values::remade(self.p, self.p.root(value)) {
@@ -323,9 +400,12 @@ impl<'a> Emit<'a> {
         match self.vars.list[var as usize].kind {
             Kind::Plain => self.write_version(var, v),
             Kind::Def => {
-                let new = match (self.version(var), self.exec) {
-                    (Some(old), Some(exec)) => self.move_under(Src::Use, &[v], running(exec), old),
-                    _ => v,
+                let new = match self.version(var) {
+                    Some(old) => match self.active() {
+                        Some(test) => self.move_under(Src::Use, &[v], test, old),
+                        None => v,
+                    },
+                    None => v,
                 };
                 self.write_version(var, new);
             }
@@ -339,14 +419,19 @@ impl<'a> Emit<'a> {
         let at = self.at;
         let a = at as usize;
         let id = self.plan.block[a];
-        self.b.start_block(Block(id));
-        self.remade.clear();
+        self.arm = self.flow.arm(self.p, at);
+        if !self.plan.continues[a] {
+            self.b.start_block(Block(id));
+            self.remade.clear();
+        }
         self.b.loc = self.p.block(at).term_loc;
         if at == 0 {
             self.entry();
         } else {
             self.enter(id);
         }
+        self.written.clear();
+        self.find_assigned();
         let p = self.p;
         for (index, &i) in p.block(at).insts.iter().enumerate() {
             self.index = index;
@@ -410,9 +495,9 @@ impl<'a> Emit<'a> {
         let head = p.loop_at(at);
         let preds: SmallVec<[u32; 4]> =
             self.plan.preds[at as usize].iter().copied().filter(|&q| q < at).collect();
-        let join = self.flow.join[at as usize];
+        let meets = self.flow.meets[at as usize];
         let params: SmallVec<[Value; 4]> = p.params(at).map(|(_, v)| v).collect();
-        if !join {
+        if !meets {
             for &v in &params {
                 let r = self.fresh_for(regs::ANY, v);
                 self.add_param(id, r);
@@ -420,8 +505,10 @@ impl<'a> Emit<'a> {
             }
         }
         self.merge(id, &preds, head);
-        if join {
+        if self.flow.join[at as usize] {
             self.resume();
+        }
+        if meets {
             for &v in &params {
                 let version = self.vars.of(v).and_then(|var| self.version(var));
                 let r = match version {
@@ -545,7 +632,7 @@ impl<'a> Emit<'a> {
             let Some(t) = p.edge(at, k) else { continue };
             let to = p.cfg.pos[t.block];
             let params: SmallVec<[(usize, Value); 4]> = p.params(to).collect();
-            let join = self.flow.join[to as usize];
+            let meets = self.flow.meets[to as usize];
             let mut args: SmallVec<[VReg; 4]> = SmallVec::new();
             for &(n, param) in &params {
                 let Some(&arg) = t.args.get(n) else {
@@ -554,7 +641,7 @@ impl<'a> Emit<'a> {
                 };
                 let var = self.vars.of(param);
                 match var {
-                    Some(var) if join => {
+                    Some(var) if meets => {
                         self.assign(var, arg);
                     }
                     Some(var) if self.vars.list[var as usize].kind == Kind::Header => {
@@ -567,7 +654,7 @@ impl<'a> Emit<'a> {
                     }
                 }
             }
-            if !join {
+            if !meets {
                 for v in args {
                     self.send(at, to, v);
                 }
@@ -623,33 +710,22 @@ impl<'a> Emit<'a> {
         let to = [target(p, at, 0), target(p, at, 1)];
         match self.exec {
             None => {
-                let test = self.test(cond, false, None);
-                let mut uses = test.1.clone();
-                let side = |me: &mut Self, k: usize, uses: &mut Uses| {
-                    if soft[k] { me.number(to[k], uses) } else { Src::Imm(0) }
-                };
-                let src = [side(self, 0, &mut uses), side(self, 1, &mut uses)];
-                let exec = self.fresh(regs::ANY);
-                let data = MInst::Select { test: test.0, src, unpack: [Unpack::None; 2] };
-                self.push(data, &[exec], &uses, None, regs::NONE);
-                self.exec = Some(exec);
-                if soft[0] {
-                    let (mut t, uses) = test;
-                    if let Some(c) = &mut t.cmp {
-                        c.invert = !c.invert;
+                let mut values: [Uses; 2] = Default::default();
+                let mut src = [Src::Imm(0); 2];
+                for k in 0..2 {
+                    if soft[k] {
+                        src[k] = self.number(to[k], &mut values[k]);
                     }
-                    Some((t, uses))
-                } else {
-                    Some(test)
                 }
+                let exec =
+                    self.choose(cond, src, [values[0].first().copied(), values[1].first().copied()], None);
+                self.exec = Some(exec);
+                // The flags are there already.
+                (!self.is_compound(cond) && soft != [true, true]).then(|| self.test(cond, soft[0], None))
             }
             Some(exec) => {
                 let first = if soft[1] { 1 } else { 0 };
-                let mut test = self.test(cond, first == 1, Some(exec));
-                let mut value = Uses::new();
-                let number = self.number(to[first], &mut value);
-                let mut exec =
-                    self.move_under(number, &value, std::mem::replace(&mut test, running(exec)), exec);
+                let mut exec = self.send_away(cond, first == 1, to[first], exec);
                 if soft == [true, true] {
                     let mut value = Uses::new();
                     let number = self.number(to[0], &mut value);
@@ -659,6 +735,21 @@ impl<'a> Emit<'a> {
                 None
             }
         }
+    }
+
+    /// Lanes that run and for which the condition holds (does not hold, if inverted) wait for a block.
+    fn send_away(&mut self, cond: Value, invert: bool, to: u32, exec: VReg) -> VReg {
+        // Where one of two conditions is enough, one after the other.
+        if let Some((op, inner, other)) = self.compound(cond)
+            && invert == (op == kempe_ir::Op::And)
+        {
+            let exec = self.send_away(inner, invert, to, exec);
+            return self.send_away(other, invert, to, exec);
+        }
+        let test = self.test(cond, invert, Some(exec));
+        let mut value = Uses::new();
+        let number = self.number(to, &mut value);
+        self.move_under(number, &value, test, exec)
     }
 
     fn exit(&mut self, exit: Exit, skip_test: Option<(Test, Uses)>) {
@@ -672,6 +763,7 @@ impl<'a> Emit<'a> {
                 self.b.end_block(Block(id), Vec::new());
                 return;
             }
+            Exit::Jump { to } if to == at + 1 && self.plan.continues[to as usize] => return,
             Exit::Jump { .. } => {
                 self.terminator(MInst::Jump, &[]);
                 self.b.end_block(Block(id), Vec::new());
@@ -719,8 +811,13 @@ impl<'a> Emit<'a> {
         for (a, list) in out.into_iter().enumerate() {
             let id = self.plan.block[a] as usize;
             let blocks = &mut self.b.mir.program.blocks;
-            blocks[id].frequency = self.plan.frequency[a];
-            blocks[id].loop_depth = depth(a as u32);
+            if !self.plan.continues[a] {
+                blocks[id].frequency = self.plan.frequency[a];
+                blocks[id].loop_depth = depth(a as u32);
+            }
+            if self.plan.continues.get(a + 1) == Some(&true) {
+                continue;
+            }
             let edges = self.plan.edge_block[a];
             let two = list.len() == 2;
             let mut succs: SmallVec<[Edge; 2]> = SmallVec::new();

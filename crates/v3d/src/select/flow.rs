@@ -13,7 +13,7 @@
 //!
 //! These facts depend on each other; they start optimistic and are swept over the blocks until nothing changes.
 
-use super::prepare::Prepared;
+use super::prepare::{Arm, Prepared};
 use super::values;
 use kempe_ir::analysis::NONE;
 use kempe_ir::{Builtin, Imm, InstData, Module, Op, Table, Term, Value};
@@ -34,6 +34,10 @@ pub(super) struct Flow {
     pub soft: Vec<[bool; 2]>,
     /// By position: has a soft edge coming in.
     pub join: Vec<bool>,
+    /// By position: ends in a branch whose short arms all lanes walk through.
+    pub through: Vec<bool>,
+    /// By position: its parameters are variables, because lanes meet there that came different ways.
+    pub meets: Vec<bool>,
     /// By loop: lanes may leave it while others go round.
     pub diverging: Vec<bool>,
     frozen: bool,
@@ -49,6 +53,8 @@ impl Flow {
             waiting: vec![NONE; n],
             soft: vec![[false; 2]; n],
             join: vec![false; n],
+            through: vec![false; n],
+            meets: vec![false; n],
             diverging: vec![false; p.cfg.loops.len()],
             frozen: false,
             changed: true,
@@ -121,7 +127,7 @@ impl Flow {
             for k in 0..2 {
                 if let Some(t) = p.edge(at, k) {
                     let to = p.cfg.pos[t.block];
-                    self.set_soft(p, at, k, to, to > at + 1);
+                    self.set_soft(p, at, k, to, to > at + 1 && !self.through[at as usize]);
                 }
             }
         }
@@ -132,6 +138,7 @@ impl Flow {
         if soft && !self.soft[at as usize][k] {
             self.soft[at as usize][k] = true;
             self.join[to as usize] = true;
+            self.meets[to as usize] = true;
             let mut l = p.cfg.loop_of[at as usize];
             while l != NONE && !p.in_loop(l, to) {
                 self.diverging[l as usize] = true;
@@ -211,7 +218,15 @@ impl Flow {
             (Term::Jump(_), [Some(to), _]) => self.set_soft(p, at, 0, to, to > at && !reachable(to)),
             (Term::Branch { cond, .. }, [Some(then), Some(els)]) => {
                 let uniform = self.is_uniform(p, p.root(*cond), at);
-                if !(uniform && reachable(then) && reachable(els)) {
+                if let Some(short) = p.shorts[at as usize]
+                    && self.soft[at as usize] == [false; 2]
+                    && (short.trivial || !uniform || !reachable(short.merge))
+                {
+                    if !std::mem::replace(&mut self.through[at as usize], true) {
+                        self.meets[short.merge as usize] = true;
+                        self.changed = true;
+                    }
+                } else if !(uniform && reachable(then) && reachable(els)) {
                     self.set_soft(p, at, 0, then, then != at + 1);
                     self.set_soft(p, at, 1, els, els != at + 1);
                 }
@@ -227,7 +242,7 @@ impl Flow {
                 continue;
             }
             let mut bits = 0;
-            if self.join[at as usize] {
+            if self.meets[at as usize] {
                 // Which edge a lane came over may differ (equal arguments make a name, not a parameter).
                 bits = u32::MAX;
             } else {
@@ -288,7 +303,7 @@ impl Flow {
                 let address = p.root(d.args[0]);
                 if values::side_band(p, d, mem).is_some() && values::is_fixed_address(p, address) {
                     0
-                } else if self.partial[at as usize] {
+                } else if self.partial[at as usize] || self.arm(p, at).is_some() {
                     // Lanes that wait do not take part.
                     u32::MAX
                 } else {
@@ -299,6 +314,11 @@ impl Flow {
             _ if d.op.effect() == kempe_ir::Effect::Lanes => u32::MAX,
             _ => any(all),
         }
+    }
+
+    /// The branch whose arm a block is, if all lanes walk through it.
+    pub fn arm(&self, p: &Prepared, at: u32) -> Option<Arm> {
+        p.arms[at as usize].filter(|arm| self.through[arm.branch as usize])
     }
 
     /// The parameters of a header hold the same value in all lanes, also in those that left.

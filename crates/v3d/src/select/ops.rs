@@ -1,7 +1,7 @@
 //! Single instructions of the IR as machine instructions.
 
 use super::SelectError;
-use super::emit::{Emit, Uses, alu, running};
+use super::emit::{Emit, Uses, alu};
 use super::values::{self, Base, Remade};
 use crate::instr::{Op as MOp, Pack, Unpack, small_code};
 use crate::mops::{Cmp, CmpOp, MInst, MemClass, Src, Test, TmuType};
@@ -109,7 +109,7 @@ impl Emit<'_> {
                 let mut uses = Uses::new();
                 let src = self.src(a, false, &mut uses);
                 let half = if op == Op::UnpackHalfLo { Unpack::L } else { Unpack::H };
-                self.float(root, MOp::Fmov, [src, Src::None], [half, Unpack::None], &uses);
+                self.put(root, MOp::Fmov, [src, Src::None], [half, Unpack::None], &uses);
             }
             (Op::Fadd | Op::Fsub | Op::Fmul | Op::Fmin | Op::Fmax, Some(b)) => {
                 self.float_binary(root, op, a, b);
@@ -117,23 +117,21 @@ impl Emit<'_> {
             (Op::PackHalf, Some(b)) => {
                 let mut uses = Uses::new();
                 let (src, unpack) = self.float_sources(a, b, false, &mut uses);
-                self.float(root, MOp::Vfpack, src, unpack, &uses);
+                self.put(root, MOp::Vfpack, src, unpack, &uses);
             }
             _ => {
                 if let Some(m) = float_unary(op, ty) {
                     let mut uses = Uses::new();
                     let (src, unpack) =
                         self.float_source(a, false, m != MOp::Itof && m != MOp::Utof, true, &mut uses);
-                    self.float(root, m, [src, Src::None], [unpack, Unpack::None], &uses);
+                    self.put(root, m, [src, Src::None], [unpack, Unpack::None], &uses);
                 } else if let Some(m) = integer(op, ty) {
                     let mut uses = Uses::new();
                     let src = match b {
                         Some(b) if m.sources() == 2 => self.src2(a, b, &mut uses),
                         _ => [self.src(a, true, &mut uses), Src::None],
                     };
-                    let dst = self.fresh_for(self.result_home(m), root);
-                    self.push(alu(m, src, None), &[dst], &uses, None, regs::NONE);
-                    self.set(root, dst);
+                    self.put(root, m, src, [Unpack::None; 2], &uses);
                 } else {
                     self.unsupported(i);
                     return;
@@ -143,7 +141,22 @@ impl Emit<'_> {
         self.defined(root);
     }
 
-    fn float(&mut self, root: Value, op: MOp, src: [Src; 2], unpack: [Unpack; 2], uses: &[VReg]) {
+    /// Gives a root the result of an ALU operation: under the mask at once, where the value is only the next version of
+    /// a variable.
+    fn put(&mut self, root: Value, op: MOp, src: [Src; 2], unpack: [Unpack; 2], uses: &[VReg]) {
+        if !op.is_sfu()
+            && op != MOp::Umul24
+            && let Some(old) = self.replaces(root)
+            && let Some((test, mut all)) = self.active()
+        {
+            all.extend_from_slice(uses);
+            let dst = self.fresh_for(regs::ANY, root);
+            let data = MInst::Alu { op, pack: Pack::None, src, unpack, test: Some(test) };
+            self.push(data, &[dst], &all, Some(old), regs::NONE);
+            self.set(root, dst);
+            self.replaced(root);
+            return;
+        }
         let dst = self.fresh_for(self.result_home(op), root);
         self.push(
             MInst::Alu { op, pack: Pack::None, src, unpack, test: None },
@@ -167,7 +180,7 @@ impl Emit<'_> {
     /// The operation behind a value, if it was left for its uses and this block is where it is.
     fn folded(&self, v: Value) -> Option<(Op, Value)> {
         let root = self.p.root(v);
-        if self.p.def_pos(root) != self.at || !values::is_lazy(self.p, root) {
+        if !self.is_here(self.p.def_pos(root)) || !values::is_lazy(self.p, root) {
             return None;
         }
         let d = self.p.inst_of(root)?;
@@ -195,7 +208,7 @@ impl Emit<'_> {
         // The larger of a value and itself has no encoding (reference 6.1); the smaller is the same.
         let same = src == [Src::Use; 2] && uses[0] == uses[1] && unpack[0] == unpack[1];
         let m = if m == MOp::Fmax && same { MOp::Fmin } else { m };
-        self.float(root, m, src, unpack, &uses);
+        self.put(root, m, src, unpack, &uses);
     }
 
     /// Two float sources with their modifiers; at most one is an immediate.
@@ -294,11 +307,47 @@ impl Emit<'_> {
     }
 
     fn select(&mut self, root: Value, cond: Value, t: Value, f: Value) {
-        let (test, mut uses) = self.test(cond, false, None);
-        let src = [self.src(t, true, &mut uses), self.src(f, true, &mut uses)];
-        let dst = self.fresh_for(regs::ANY, root);
-        self.push(MInst::Select { test, src, unpack: [Unpack::None; 2] }, &[dst], &uses, None, regs::NONE);
+        let mut values: [Uses; 2] = Default::default();
+        let src = [self.src(t, true, &mut values[0]), self.src(f, true, &mut values[1])];
+        let dst =
+            self.choose(cond, src, [values[0].first().copied(), values[1].first().copied()], Some(root));
         self.set(root, dst);
+    }
+
+    /// Two conditions that are left for their use, joined by `and` or `or`.
+    pub fn compound(&self, cond: Value) -> Option<(Op, Value, Value)> {
+        let root = self.p.root(cond);
+        let (op, a) = self.folded(root)?;
+        let b = *self.p.inst_of(root)?.args.get(1)?;
+        (matches!(op, Op::And | Op::Or) && !self.has_reg(root)).then_some((op, a, b))
+    }
+
+    pub fn is_compound(&self, cond: Value) -> bool {
+        self.compound(cond).is_some()
+    }
+
+    /// `cond ? src[0] : src[1]`. With two conditions the second one corrects what the first one chose.
+    pub fn choose(
+        &mut self,
+        cond: Value,
+        src: [Src; 2],
+        value: [Option<VReg>; 2],
+        name: Option<Value>,
+    ) -> VReg {
+        if let Some((op, a, b)) = self.compound(cond) {
+            let first = self.choose(a, src, value, None);
+            let side = (op == Op::And) as usize;
+            let test = self.test(b, op == Op::And, None);
+            return self.move_under(src[side], value[side].as_slice(), test, first);
+        }
+        let (test, mut uses) = self.test(cond, false, None);
+        uses.extend(value.into_iter().flatten());
+        let dst = match name {
+            Some(root) => self.fresh_for(regs::ANY, root),
+            None => self.fresh(regs::ANY),
+        };
+        self.push(MInst::Select { test, src, unpack: [Unpack::None; 2] }, &[dst], &uses, None, regs::NONE);
+        dst
     }
 
     /// `and`, `or` of booleans (0 and all ones): a comparison that is left for its use overwrites the other operand.
@@ -329,12 +378,9 @@ impl Emit<'_> {
     // ---- Memory ----
 
     /// Only lanes that run take part in an access.
-    fn guard(&self) -> (Option<Test>, Uses) {
-        match self.exec {
-            Some(exec) => {
-                let (test, uses) = running(exec);
-                (Some(test), uses)
-            }
+    fn guard(&mut self) -> (Option<Test>, Uses) {
+        match self.active() {
+            Some((test, uses)) => (Some(test), uses),
             None => (None, Uses::new()),
         }
     }

@@ -10,7 +10,7 @@ use super::prepare::Prepared;
 use super::values;
 use crate::instr::small_code;
 use kempe_ir::analysis::NONE;
-use kempe_ir::{Imm, Op, Term};
+use kempe_ir::{Op, Term};
 use smallvec::SmallVec;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, HashMap};
@@ -18,8 +18,9 @@ use std::collections::{BTreeSet, BinaryHeap, HashMap};
 /// Estimated cycles of walking over a region with no lane running, from which a branch over it is made. A branch with
 /// its push and unfilled slots costs about 4 itself and keeps the code around it apart.
 const SKIP_FROM: f32 = 10.0;
-/// Estimated cycles of a memory access that no lane takes part in: the switch.
-const SKIP_MEMORY: f32 = 8.0;
+/// Estimated cycles of a memory access that no lane takes part in: the switch of a load, nothing much for a store.
+const SKIP_LOAD: f32 = 8.0;
+const SKIP_STORE: f32 = 3.0;
 /// Rounds assumed for a loop.
 const ROUNDS: f32 = 8.0;
 
@@ -74,6 +75,8 @@ pub(super) struct Plan {
     pub frequency: Vec<f32>,
     /// Number of the machine block of a position; the blocks of its edges follow it.
     pub block: Vec<u32>,
+    /// By position: goes on in the block of the position before, which does nothing but go on here.
+    pub continues: Vec<bool>,
     /// By position: block number of an edge that needs one (taken, other).
     pub edge_block: Vec<[Option<u32>; 2]>,
     pub blocks: u32,
@@ -92,6 +95,7 @@ impl Plan {
             number: vec![0; n],
             frequency: vec![0.0; n],
             block: vec![0; n],
+            continues: vec![false; n],
             edge_block: vec![[None; 2]; n],
             blocks: 0,
             masks_change: vec![false; p.cfg.loops.len()],
@@ -158,7 +162,7 @@ impl Plan {
             let header = p.loop_at(at).is_some();
             // The same lanes as at a dominating place.
             let same = seen.get(&open).copied().filter(|&s| self.dominates(s, at));
-            self.occupied[a] = !flow.partial[a] || occupied || same.is_some();
+            self.occupied[a] = flow.arm(p, at).is_none() && (!flow.partial[a] || occupied || same.is_some());
             if self.occupied[a] && same.is_none() {
                 seen.insert(open, at);
             }
@@ -214,6 +218,10 @@ impl Plan {
             if flow.soft[a][k] {
                 waiting = waiting.min(target(p, at, k));
             }
+        }
+        // The walk goes through short arms one after the other.
+        if flow.through[a] || flow.arm(p, at).is_some() {
+            return Exit::Jump { to: at + 1 };
         }
         match p.block(at).term {
             Term::Jump(_) => {
@@ -303,8 +311,15 @@ impl Plan {
     /// not fall through.
     fn edge_blocks(&mut self, p: &Prepared) {
         for at in 0..p.cfg.len() {
-            self.block[at] = self.blocks;
-            self.blocks += 1;
+            let before = at.wrapping_sub(1);
+            self.continues[at] = self.preds[at].as_slice() == [before as u32]
+                && self.exits.get(before) == Some(&Exit::Jump { to: at as u32 });
+            if self.continues[at] {
+                self.block[at] = self.block[before];
+            } else {
+                self.block[at] = self.blocks;
+                self.blocks += 1;
+            }
             let succs = self.exits[at].succs();
             if let [taken, other] = succs.as_slice() {
                 let critical = |t: u32| self.preds[t as usize].len() > 1;
@@ -376,9 +391,9 @@ fn region_costs(p: &Prepared) -> Vec<f64> {
             if !p.is_needed(i) || d.results.first().is_some_and(|&r| values::is_remade(p, r)) {
                 continue;
             }
-            cost += match (d.op, d.imm) {
-                (Op::Load | Op::Store | Op::Atomic, _) => SKIP_MEMORY,
-                (Op::Barrier, Imm::Barrier(_)) => SKIP_MEMORY,
+            cost += match d.op {
+                Op::Load | Op::Atomic | Op::Barrier => SKIP_LOAD,
+                Op::Store => SKIP_STORE,
                 _ => 1.0,
             };
         }

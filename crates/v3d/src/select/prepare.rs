@@ -9,6 +9,31 @@ use kempe_ir::analysis::{Cfg, NONE};
 use kempe_ir::{Block, Effect, Function, Imm, Inst, InstData, Op, Table, Target, Term, Value, ValueDef};
 use smallvec::SmallVec;
 
+/// A short block that runs only where a condition holds, directly behind the branch on it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Arm {
+    /// Position of the block with the branch.
+    pub branch: u32,
+    /// The value of the condition for which the arm runs.
+    pub when: bool,
+}
+
+/// A branch around one or two short arms, which may be walked through by all lanes: only effects and the parameters of
+/// the block behind need the condition.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Short {
+    /// Position where the arms meet.
+    pub merge: u32,
+    /// Estimated cycles of the arms, and whether they are so few that even a real branch costs more.
+    pub trivial: bool,
+}
+
+/// Estimated cycles up to which an arm is walked through under its condition: leaving the walk costs five operations
+/// and a memory access with no lane in it its switch.
+const SHORT_ARM: u32 = 16;
+/// As much costs a branch with its test and slots.
+const TRIVIAL_ARMS: u32 = 5;
+
 /// A function ready for selection. Blocks are numbered by position.
 pub(super) struct Prepared {
     pub func: Function,
@@ -19,10 +44,16 @@ pub(super) struct Prepared {
     root: Table<Value, Value>,
     /// Values (by root) that some effect or condition depends on.
     live: Table<Value, bool>,
+    /// How often instructions and conditions use each root.
+    uses: Table<Value, u32>,
     /// Position of the block of every root's definition.
     def_pos: Table<Value, u32>,
     /// By position: the loop that the block heads.
     heads: Vec<u32>,
+    /// By position: the block is a short arm.
+    pub arms: Vec<Option<Arm>>,
+    /// By position: the block ends in a branch around short arms.
+    pub shorts: Vec<Option<Short>>,
 }
 
 impl Prepared {
@@ -50,16 +81,90 @@ impl Prepared {
         }
         let mut p = Prepared {
             live: Table::new(func.values.len(), false),
+            uses: Table::new(func.values.len(), 0),
             def_pos: Table::new(func.values.len(), NONE),
             func,
             cfg,
             end,
             root,
+            arms: vec![None; heads.len()],
+            shorts: vec![None; heads.len()],
             heads,
         };
         p.positions();
         p.mark_live();
+        p.count_uses();
+        p.find_arms();
         Ok(p)
+    }
+
+    /// Finds branches around short arms.
+    fn find_arms(&mut self) {
+        for at in 0..self.len() {
+            let Term::Branch { then, els, .. } = &self.block(at).term else { continue };
+            let (t, f) = (self.cfg.pos[then.block], self.cfg.pos[els.block]);
+            let arms: SmallVec<[(u32, bool); 2]> = if t == at + 1 && f == at + 2 && self.is_arm(at, f, f + 1)
+            {
+                SmallVec::from_slice(&[(t, true), (f, false)])
+            } else if f == at + 1 && t == at + 2 && self.is_arm(at, t, t + 1) {
+                SmallVec::from_slice(&[(f, false), (t, true)])
+            } else if t == at + 1 {
+                SmallVec::from_slice(&[(t, true)])
+            } else if f == at + 1 {
+                SmallVec::from_slice(&[(f, false)])
+            } else {
+                continue;
+            };
+            let merge = at + 1 + arms.len() as u32;
+            let meets = arms.len() == 2 || t.max(f) == merge;
+            if !meets || !arms.iter().all(|a| self.is_arm(at, a.0, merge)) {
+                continue;
+            }
+            let costs = arms.iter().try_fold(0, |sum: u32, a| {
+                let (cost, loads) = self.arm_cost(a.0)?;
+                (cost <= SHORT_ARM).then_some(sum + cost + if loads { TRIVIAL_ARMS } else { 0 })
+            });
+            let Some(costs) = costs else { continue };
+            for (arm, when) in arms {
+                self.arms[arm as usize] = Some(Arm { branch: at, when });
+            }
+            self.shorts[at as usize] = Some(Short { merge, trivial: costs <= TRIVIAL_ARMS });
+        }
+    }
+
+    /// A block that only the branch leads to and that only leads to the merge, all in one loop.
+    fn is_arm(&self, branch: u32, arm: u32, merge: u32) -> bool {
+        let cfg = &self.cfg;
+        (merge as usize) < cfg.len()
+            && cfg.preds[arm as usize].as_slice() == [branch]
+            && cfg.succs[arm as usize].as_slice() == [merge]
+            && self.loop_at(merge).is_none()
+            && cfg.loop_of[branch as usize] == cfg.loop_of[arm as usize]
+            && cfg.loop_of[branch as usize] == cfg.loop_of[merge as usize]
+    }
+
+    /// Cost of a block, and whether it loads; `None` when it cannot be an arm.
+    fn arm_cost(&self, at: u32) -> Option<(u32, bool)> {
+        let mut cost = 0;
+        let mut loads = false;
+        for &i in &self.block(at).insts {
+            let d = &self.func.insts[i];
+            if !self.is_needed(i) || d.results.first().is_some_and(|&r| super::values::is_remade(self, r)) {
+                continue;
+            }
+            cost += match d.op {
+                Op::Load => {
+                    loads = true;
+                    6
+                }
+                Op::Atomic => 6,
+                Op::Store => 3,
+                _ if d.op.effect() == Effect::Write || d.op.effect() == Effect::Lanes => return None,
+                Op::Imul | Op::Select => 2,
+                _ => 1,
+            };
+        }
+        Some((cost, loads))
     }
 
     pub fn len(&self) -> u32 {
@@ -79,6 +184,11 @@ impl Prepared {
     #[inline]
     pub fn def_pos(&self, root: Value) -> u32 {
         self.def_pos[root]
+    }
+
+    /// Used exactly once, by an instruction or a condition.
+    pub fn is_used_once(&self, root: Value) -> bool {
+        self.uses[root] == 1
     }
 
     /// Whether anything depends on this root.
@@ -151,6 +261,27 @@ impl Prepared {
                 let at = if d.op == Op::Payload { 0 } else { p as u32 };
                 for &v in &d.results {
                     self.def_pos[v] = at;
+                }
+            }
+        }
+    }
+
+    fn count_uses(&mut self) {
+        for p in 0..self.cfg.len() {
+            let b = &self.func.blocks[self.func.layout[p]];
+            for &i in &b.insts {
+                if self.is_needed(i) {
+                    for &a in &self.func.insts[i].args {
+                        self.uses[self.root[a]] += 1;
+                    }
+                }
+            }
+            if let Term::Branch { cond, .. } = b.term {
+                self.uses[self.root[cond]] += 1;
+            }
+            for t in b.term.targets() {
+                for &a in &t.args {
+                    self.uses[self.root[a]] += 2;
                 }
             }
         }

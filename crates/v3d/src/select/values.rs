@@ -93,6 +93,7 @@ pub(super) fn is_lazy(p: &Prepared, root: Value) -> bool {
     d.op.is_compare()
         || matches!(d.op, Op::Fneg | Op::Fabs | Op::UnpackHalfLo | Op::UnpackHalfHi)
         || (d.op == Op::Not && d.ty == Type::Bool)
+        || (matches!(d.op, Op::And | Op::Or) && d.ty == Type::Bool && p.is_used_once(root))
 }
 
 /// The number of a payload word, which stands in a register from the start of the program on.

@@ -103,7 +103,7 @@ impl Vars {
 
     fn joins(&mut self, p: &Prepared, flow: &Flow) {
         for at in 0..p.len() {
-            if !flow.join[at as usize] {
+            if !flow.meets[at as usize] {
                 continue;
             }
             let mut from = u32::MAX;
@@ -130,6 +130,8 @@ impl Vars {
             return;
         }
         self.far[root] = true;
+        // The condition of short arms is asked again in them.
+        let to = if flow.through[at as usize] { at + 2 } else { at };
         if values::is_remade(p, root) || values::payload(p, root).is_some() {
             return;
         }
@@ -147,11 +149,11 @@ impl Vars {
             (p.cfg.loops[left as usize].header * 2, kind)
         };
         match self.of(root) {
-            None => self.add(Var { kind, value: root, from, to: at }),
+            None => self.add(Var { kind, value: root, from, to }),
             Some(v) => {
                 let var = &mut self.list[v as usize];
                 var.from = var.from.min(from);
-                var.to = var.to.max(at);
+                var.to = var.to.max(to);
                 if var.kind == Kind::Plain {
                     var.kind = kind;
                 }
