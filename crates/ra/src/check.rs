@@ -32,8 +32,13 @@ struct State {
     anywhere: Vec<u32>,
 }
 
-/// No home set limits it.
-const ANYWHERE: u8 = u8::MAX;
+/// No set limits it.
+const ANYWHERE: u32 = u32::MAX;
+
+/// The bit of a set; sets beyond those that a word counts limit nothing.
+fn set_bit(set: SetId) -> u32 {
+    1u32.checked_shl(set.0 as u32).unwrap_or(ANYWHERE)
+}
 
 struct Checker<'a> {
     file: &'a RegisterFile,
@@ -46,10 +51,11 @@ struct Checker<'a> {
     recipe_size: Vec<u8>,
     /// By value: the recipe that makes it, if any.
     recipe_of: Vec<Option<Recipe>>,
-    /// Home set by fact, [`ANYWHERE`] for what a recipe makes.
-    fact_home: Vec<u8>,
+    /// Sets by fact, one bit each: home and operands; [`ANYWHERE`] for what a recipe makes.
+    fact_home: Vec<u32>,
     /// Where values of a set may be: the set and the one behind it.
     homes: Vec<UnitMask>,
+    narrow: UnitMask,
     sets: Vec<UnitMask>,
     clobbers: Vec<UnitMask>,
     reserved: UnitMask,
@@ -104,7 +110,7 @@ impl<'a> Checker<'a> {
         for info in &program.vregs {
             value_fact.push(next);
             next += info.size as u32;
-            fact_home.resize(next as usize, info.home.0);
+            fact_home.resize(next as usize, set_bit(info.home));
             if let Some(recipe) = info.recipe {
                 recipe_size[recipe.0 as usize] = info.size;
             }
@@ -131,6 +137,25 @@ impl<'a> Checker<'a> {
             }
         }
         fact_home.resize(next as usize, ANYWHERE);
+        // A parameter may live where its arguments do not: the copy on the edge brings them there.
+        for block in &program.blocks {
+            for edge in &block.succs {
+                let params = &program.blocks[edge.to.0 as usize].params;
+                for (arg, param) in edge.args.iter().zip(params) {
+                    let home = set_bit(program.vregs[param.0 as usize].home);
+                    let first = value_fact[arg.0 as usize] as usize;
+                    let size = program.vregs[arg.0 as usize].size as usize;
+                    fact_home[first..first + size].iter_mut().for_each(|sets| *sets |= home);
+                }
+            }
+        }
+        // An operand may ask for a set that the value does not live in otherwise: a copy brings it there.
+        for op in &program.operands {
+            let first = value_fact[op.vreg.0 as usize] as usize;
+            for home in &mut fact_home[first..first + program.vregs[op.vreg.0 as usize].size as usize] {
+                *home |= set_bit(op.set);
+            }
+        }
         let sets: Vec<UnitMask> = file.sets.iter().map(|set| UnitMask::of(&set.units)).collect();
         let homes = file
             .sets
@@ -190,6 +215,7 @@ impl<'a> Checker<'a> {
             recipe_of,
             fact_home,
             homes,
+            narrow: UnitMask::of(&file.narrow),
             sets,
             clobbers,
             reserved,
@@ -314,12 +340,16 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// What of these facts survives in a unit: a unit may be unable to hold what does not belong into its sets (one
-    /// word for several lanes, say), so a value keeps its meaning only inside its home set and the set behind that.
+    /// What of these facts survives in a unit. A narrow one keeps a value only if it belongs to the home set of the value
+    /// or the set behind that, or to the set of one of its operands or of a parameter that it goes to.
     fn at_home(&self, unit: Unit, facts: &Facts) -> Facts {
-        let stays = |fact: &u32| match self.fact_home[*fact as usize] {
-            ANYWHERE => true,
-            home => self.homes[home as usize].contains(unit),
+        if !self.narrow.contains(unit) {
+            return facts.clone();
+        }
+        let stays = |fact: &u32| {
+            let sets = self.fact_home[*fact as usize];
+            sets == ANYWHERE
+                || self.homes.iter().enumerate().any(|(n, home)| sets >> n & 1 != 0 && home.contains(unit))
         };
         facts.iter().copied().filter(stays).collect()
     }

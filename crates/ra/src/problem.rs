@@ -55,6 +55,9 @@ pub struct RegisterFile {
     pub edit_reserved: Vec<Unit>,
     /// What a memory edit destroys besides its own result (for example everything that a thread switch loses).
     pub memory_edit_clobbers: ClobberId,
+    /// Units that keep only what belongs into their sets (a register with one word for several lanes): any other value
+    /// is lost in them, also on its way through.
+    pub narrow: Vec<Unit>,
 }
 
 /// A named set of units that operands and virtual registers refer to.

@@ -46,6 +46,7 @@ pub fn rows_file(rows: u16, accumulators: u16) -> RegisterFile {
         clobbers: vec![Vec::new(), lost, flags],
         edit_reserved: run(rows - 2, 2),
         memory_edit_clobbers: SWITCH,
+        narrow: Vec::new(),
     }
 }
 
@@ -63,6 +64,7 @@ pub fn halves_file() -> RegisterFile {
         clobbers: vec![Vec::new()],
         edit_reserved: run(252, 4),
         memory_edit_clobbers: ClobberId(0),
+        narrow: Vec::new(),
     }
 }
 
@@ -82,5 +84,6 @@ pub fn wide_file() -> RegisterFile {
         clobbers: vec![Vec::new(), run(64, 64)],
         edit_reserved: run(126, 2),
         memory_edit_clobbers: ClobberId(0),
+        narrow: Vec::new(),
     }
 }

@@ -100,6 +100,11 @@ pub fn register_file(version: Version, threads: u32) -> RegisterFile {
         clobbers: vec![Vec::new(), lost],
         edit_reserved: vec![spill_base(threads), spill_scratch(version, threads)],
         memory_edit_clobbers: SWITCH,
+        // r5 holds one value per quad (reference 3.1).
+        narrow: match version {
+            Version::V42 => vec![accumulator(threads, 5)],
+            Version::V71 => Vec::new(),
+        },
     }
 }
 

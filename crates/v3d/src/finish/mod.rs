@@ -93,7 +93,7 @@ pub fn finish(
         let mut block = std::mem::take(&mut scheduled[b]);
         let ends = e.exit == Exit::End;
         if ends && switches && block.switches.is_empty() {
-            switches::mark_at_start(version, &mut block);
+            switches::mark_somewhere(version, &mut block);
         }
         let mut placed = switches::place(version, block, ends && switches);
         let branch = match e.exit {

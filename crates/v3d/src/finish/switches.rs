@@ -5,8 +5,7 @@
 //! where the rules allow it: 28, 30, 32, 33, 35, 36, 38 for switches; 37, 38, 40 for branches; 47 to 52 at the end.
 
 use super::schedule::{Scheduled, Slot};
-use crate::instr::{Alu, Dest, Op, Signals, Source, Version};
-use crate::magic;
+use crate::instr::{Alu, Dest, Loc, Op, Part, Signals, Source, Version};
 
 /// Gives every switch point of a block its signal; inserts what cannot ride. With `mark`, the last one becomes the
 /// last-section mark (section 13.2).
@@ -126,7 +125,7 @@ pub fn branch_slots(placed: &Placed, conditional: bool) -> usize {
 fn can_end(version: Version, s: &Slot, n: usize) -> bool {
     let a = &s.alu;
     let alu_rows = a.parts().iter().any(|p| matches!(p.result(), Some(Dest::Row(_))));
-    let any_rows = alu_rows || a.writes(version).any(|l| matches!(l, crate::instr::Loc::Row(_)));
+    let any_rows = alu_rows || a.writes(version).any(|l| matches!(l, Loc::Row(_)));
     let reads_payload = |low: u8, high: u8| {
         a.sources().any(|(s, _)| matches!(s, Source::Row(r) if (low..=high).contains(&r)))
     };
@@ -143,7 +142,7 @@ fn can_end(version: Version, s: &Slot, n: usize) -> bool {
             !(any_rows || reads_payload(0, 2) || (wait && n == 2))
         }
         Version::V71 => {
-            let writes_payload = a.writes(version).any(|l| matches!(l, crate::instr::Loc::Row(2 | 3)));
+            let writes_payload = a.writes(version).any(|l| matches!(l, Loc::Row(2 | 3)));
             let slot2 = n == 2 && (a.sig_dest.is_some() || a.signals.has(Signals::LDUNIF));
             !((n == 0 && alu_rows) || writes_payload || reads_payload(2, 3) || slot2)
         }
@@ -186,27 +185,52 @@ fn finish_end(placed: &mut Placed, p: usize) {
     placed.busy_until = p + 3;
 }
 
-/// A block without a switch gets one that nothing needs, at its start, to carry the last-section mark: the shortest
-/// prefix of the block serves as its slots if no flag and no accumulator lives across.
-pub fn mark_at_start(version: Version, block: &mut Scheduled) {
-    let clean = |at: usize| -> bool {
-        // Nothing written before `at` in flags or accumulators is read after it; no TMU sequence is open.
-        let mut open = false;
-        for s in &block.slots[..at] {
-            if s.alu.has_tmu_write() {
-                open = !s.alu.starts_tmu();
-            }
-            let flags = s.alu.add.writes_flags() || s.alu.mul.writes_flags();
-            let accs = s.alu.writes(version).any(|l| matches!(l, crate::instr::Loc::Acc(_)));
-            let rtop = s.alu.mul.op == Op::Multop;
-            let unifa = s.writes_unifa || s.alu.dests().any(|d| d == Dest::Magic(magic::UNIFA));
-            if flags || accs || rtop || unifa {
-                return false;
-            }
-        }
-        !open
-    };
+/// A block without a switch gets one that nothing needs, to carry the last-section mark: near its start, where the
+/// instructions before it serve as slots, or else at the first place where nothing is live that a switch destroys. At
+/// the end of the program nothing is.
+pub fn mark_somewhere(version: Version, block: &mut Scheduled) {
     let len = block.slots.len();
-    let at = (0..=len.min(3)).rev().find(|&n| clean(n)).unwrap_or(0);
+    // Accumulators, one bit each, and the flags as bit 6: read later before they are written.
+    let mut live = vec![0u8; len + 1];
+    for n in (0..len).rev() {
+        let alu = &block.slots[n].alu;
+        let acc = |l: Loc| if let Loc::Acc(k) = l { 1u8 << k } else { 0 };
+        let whole = |p: &Part| !p.is_partial_write();
+        let mut writes = 0;
+        for p in alu.parts() {
+            if let Some(l) = p.result().and_then(|d| d.loc(version)).filter(|_| whole(p)) {
+                writes |= acc(l);
+            }
+            writes |= (p.push.is_some() as u8) << 6;
+        }
+        writes |= alu.sig_dest.and_then(|d| d.loc(version)).map_or(0, acc);
+        if version == Version::V42 && alu.signals.has(Signals::LDUNIF | Signals::LDUNIFA) {
+            writes |= acc(Loc::uniform(version));
+        }
+        let mut reads = alu.reads().chain(alu.merged(version)).fold(0, |m, l| m | acc(l));
+        if alu.parts().iter().any(|p| p.cond.is_some() || p.update.is_some()) {
+            reads |= 1 << 6;
+        }
+        live[n] = live[n + 1] & !writes | reads;
+    }
+    let mut open = false;
+    let mut clean = vec![false; len + 1];
+    for n in 0..=len {
+        let before = &block.slots[n.saturating_sub(4)..n];
+        let rtop = n > 0
+            && block.slots[..n].iter().rev().find_map(|s| match s.alu.mul.op {
+                Op::Multop => Some(true),
+                Op::Umul24 => Some(false),
+                _ => None,
+            }) == Some(true);
+        clean[n] = live[n] == 0 && !open && !rtop && !before.iter().any(|s| s.writes_unifa);
+        if let Some(s) = block.slots.get(n)
+            && s.alu.has_tmu_write()
+        {
+            open = !s.alu.starts_tmu();
+        }
+    }
+    let near = len.min(3);
+    let at = (0..=near).rev().chain(near + 1..=len).find(|&n| clean[n]).unwrap_or(len);
     block.switches.insert(0, at);
 }
