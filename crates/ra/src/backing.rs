@@ -358,20 +358,20 @@ impl Keeper<'_> {
         for block in 0..self.code.blocks.len() {
             for index in 0..self.code.blocks[block].params.len() {
                 let param = self.code.blocks[block].params[index];
-                if self.ours(param) {
-                    if let Some(shadow) = self.shadow_of(param) {
-                        self.code.blocks[block].params[index] = shadow;
-                    }
+                if self.ours(param)
+                    && let Some(shadow) = self.shadow_of(param)
+                {
+                    self.code.blocks[block].params[index] = shadow;
                 }
             }
             for edge in 0..self.code.blocks[block].succs.len() {
                 for index in 0..self.code.blocks[block].succs[edge].args.len() {
                     let arg = self.code.blocks[block].succs[edge].args[index];
-                    if self.ours(arg) {
-                        if let Some(shadow) = self.shadow_of(arg) {
-                            self.saved[arg as usize] = true;
-                            self.code.blocks[block].succs[edge].args[index] = shadow;
-                        }
+                    if self.ours(arg)
+                        && let Some(shadow) = self.shadow_of(arg)
+                    {
+                        self.saved[arg as usize] = true;
+                        self.code.blocks[block].succs[edge].args[index] = shadow;
                     }
                 }
             }

@@ -129,10 +129,10 @@ impl<'a> Checker<'a> {
                     let succs = program.blocks[pred.0 as usize].succs.iter();
                     succs.filter(|edge| edge.to.0 == block).map(|edge| recipe_of[edge.args[index].0 as usize])
                 });
-                if let (None, Some(Some(first))) = (recipe_of[param.0 as usize], edges.next()) {
-                    if edges.all(|recipe| recipe == Some(first)) {
-                        recipe_of[param.0 as usize] = Some(first);
-                    }
+                if let (None, Some(Some(first))) = (recipe_of[param.0 as usize], edges.next())
+                    && edges.all(|recipe| recipe == Some(first))
+                {
+                    recipe_of[param.0 as usize] = Some(first);
                 }
             }
         }
@@ -463,15 +463,15 @@ impl<'a> Checker<'a> {
                 return Err(format!("operand {index} (v{}): two defs share a unit", op.vreg.0));
             }
             written = written.or(&mine);
-            if let Some(tied) = op.tied {
-                if places[tied as usize] != places[index] {
-                    return Err(format!(
-                        "operand {index} (v{}): tied to operand {tied} in {}, but placed in {}",
-                        op.vreg.0,
-                        self.name(places[tied as usize]),
-                        self.name(places[index])
-                    ));
-                }
+            if let Some(tied) = op.tied
+                && places[tied as usize] != places[index]
+            {
+                return Err(format!(
+                    "operand {index} (v{}): tied to operand {tied} in {}, but placed in {}",
+                    op.vreg.0,
+                    self.name(places[tied as usize]),
+                    self.name(places[index])
+                ));
             }
             if op.kind == OperandKind::EarlyDef {
                 for (other, used) in ops.iter().enumerate() {
@@ -545,16 +545,16 @@ impl<'a> Checker<'a> {
             ));
         }
         for (other, op) in ops.iter().enumerate() {
-            if let Some(v) = op.vector.filter(|v| v.group == part.group) {
-                if places[other].0 as i32 - v.index as i32 != base {
-                    return Err(format!(
-                        "operand {other}: {} is not position {} of a vector whose position {} is {}",
-                        self.name(places[other]),
-                        v.index,
-                        part.index,
-                        self.name(places[index])
-                    ));
-                }
+            if let Some(v) = op.vector.filter(|v| v.group == part.group)
+                && places[other].0 as i32 - v.index as i32 != base
+            {
+                return Err(format!(
+                    "operand {other}: {} is not position {} of a vector whose position {} is {}",
+                    self.name(places[other]),
+                    v.index,
+                    part.index,
+                    self.name(places[index])
+                ));
             }
         }
         Ok(())

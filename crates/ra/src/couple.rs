@@ -460,10 +460,10 @@ impl Coupler<'_> {
                 Some(step) if block == common && from.is_some_and(|from| from <= step) => Some(step),
                 _ => from,
             };
-            if let Some(point) = point {
-                if best.is_none_or(|(least, _)| frequency < least) {
-                    best = Some((frequency, point));
-                }
+            if let Some(point) = point
+                && best.is_none_or(|(least, _)| frequency < least)
+            {
+                best = Some((frequency, point));
             }
             if block == def_block || block == self.graph.idom[block as usize] {
                 return best.map(|(_, point)| point);

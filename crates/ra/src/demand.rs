@@ -692,7 +692,7 @@ impl Pressure {
         }
         for level in 1..limits.levels.len() {
             let size = limits.levels[level];
-            for (index, node) in nodes.iter().enumerate().filter(|(_, node)| here(&node)) {
+            for (index, node) in nodes.iter().enumerate().filter(|(_, node)| here(node)) {
                 let bounds = limits.node_bounds(node, clobbers);
                 if let Some(unit) = node.fixed {
                     self.add_fixed(limits, &nodes[..index], level, bounds, (unit, node.size as u32), phase);

@@ -58,8 +58,8 @@ impl Liveness {
                 out.fill(0);
                 for edge in &code.blocks[block as usize].succs {
                     let from = edge.to as usize * words;
-                    for k in 0..words {
-                        out[k] |= live.live_in[from + k];
+                    for (out, live_in) in out.iter_mut().zip(&live.live_in[from..from + words]) {
+                        *out |= live_in;
                     }
                 }
                 live.live_out[at..at + words].copy_from_slice(&out);

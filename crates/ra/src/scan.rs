@@ -59,6 +59,7 @@ struct Scan<'a> {
     tight: &'a [Tight],
 }
 
+#[expect(clippy::too_many_arguments, reason = "one call; each is a table that the scan reads")]
 pub(crate) fn scan(
     program: &Program,
     code: &Code,
@@ -452,7 +453,7 @@ impl Scan<'_> {
             }
             if let Some(part) = op.vector {
                 let base = unit.0.wrapping_sub(part.index as u16);
-                if base > unit.0 || base % part.align as u16 != 0 {
+                if base > unit.0 || !base.is_multiple_of(part.align as u16) {
                     return false;
                 }
                 match bases.iter().find(|entry| entry.0 == part.group) {

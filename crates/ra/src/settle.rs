@@ -275,7 +275,7 @@ fn collect_windows(
                     cost += 1000 * here.intersects(narrow) as u32;
                 }
                 // A window across its natural alignment splits two others.
-                if base % natural != 0 {
+                if !base.is_multiple_of(natural) {
                     cost += 1;
                 }
                 window.bases.push((cost, base as u16));
@@ -329,8 +329,7 @@ fn match_singles(items: &mut [Item], mut taken: Taken, pick: &mut dyn FnMut(u32,
     let blocked = taken;
     let mut owners = Owners([[NONE; MAX_UNITS]; 2]);
     let mut rest: Vec<u32> = Vec::new();
-    for index in 0..items.len() {
-        let item = &mut items[index];
+    for (index, item) in items.iter_mut().enumerate() {
         if item.size != 1 || item.window.is_some() || item.mask.count() == 1 {
             continue;
         }

@@ -75,11 +75,13 @@ impl Wishes {
                         }
                     }
                 }
-                if let (true, [a, b]) = (step.is_move, ops) {
-                    if a.kind != b.kind && !code.is_undefined(a.vreg.0) && !code.is_undefined(b.vreg.0) {
-                        pairs.push((a.vreg.0, b.vreg.0, block.frequency));
-                        pairs.push((b.vreg.0, a.vreg.0, block.frequency));
-                    }
+                if let (true, [a, b]) = (step.is_move, ops)
+                    && a.kind != b.kind
+                    && !code.is_undefined(a.vreg.0)
+                    && !code.is_undefined(b.vreg.0)
+                {
+                    pairs.push((a.vreg.0, b.vreg.0, block.frequency));
+                    pairs.push((b.vreg.0, a.vreg.0, block.frequency));
                 }
             }
         }
