@@ -175,7 +175,7 @@ fn unreadable_files_say_so() {
     use std::os::unix::fs::PermissionsExt;
     let folder = Folder::new("compile-unreadable");
     let path = folder.file("secret.spv", sample());
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0)).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o0)).unwrap();
     if std::fs::read(&path).is_ok() {
         eprintln!("skipped: this user may read every file");
         return;
@@ -236,7 +236,7 @@ fn forcing_modes_are_obeyed() {
     folder.file("a.spv", sample());
     for threads in ["2", "4"] {
         let r = json(&folder, 0, &["a.spv", "-t", BOTH, "--threads", threads]);
-        assert!(r.iter().all(|r| r["stats"]["threads"].to_string() == threads && r["attempts"] == 1));
+        assert!(r.iter().all(|r| r["stats"]["threads"] == threads && r["attempts"] == 1));
     }
     folder.run(&["compile", "a.spv", "-t", "v3d71", "--threads", "3"]).says(1, &["threads"]);
     for level in ["-O0", "-O1", "-O2"] {

@@ -277,7 +277,7 @@ impl V3d {
         if !artifact.may_share_batches {
             return Ok(1);
         }
-        let full = (1..=MAX_PACKED).find(|&n| items * u64::from(n) % LANES as u64 == 0);
+        let full = (1..=MAX_PACKED).find(|&n| (items * u64::from(n)).is_multiple_of(LANES as u64));
         Ok(full.filter(|&n| batches(n) <= start.resident().into()).unwrap_or(1))
     }
 }

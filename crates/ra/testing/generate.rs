@@ -224,7 +224,7 @@ impl Generator {
             let mut operand = self.use_of(vreg);
             let size = self.vregs[vreg.0 as usize].size as u16;
             next = next.next_multiple_of(size.next_power_of_two());
-            if fixed && operand.set != ACCUMULATORS || fixed && !matches!(self.kind, Kind::Rows(..)) {
+            if fixed && (operand.set != ACCUMULATORS || !matches!(self.kind, Kind::Rows(..))) {
                 operand.fixed = Some(Unit(next));
             }
             next += size;
@@ -335,22 +335,21 @@ impl Generator {
             self.current = arm;
             self.available = before.clone();
             // A parameter of a block with one predecessor.
-            if self.rng.chance(15) {
-                if let Some(arg) = self.pick(|_| true) {
-                    let info = self.vregs[arg.0 as usize];
-                    let home =
-                        if info.home == ANY && matches!(self.kind, Kind::Rows(..)) && self.rng.chance(20) {
-                            ROWS
-                        } else {
-                            info.home
-                        };
-                    let param = self.new_vreg(home, info.size);
-                    self.blocks[arm].params.push(param);
-                    if let Some(edge) = self.blocks[from].succs.last_mut() {
-                        edge.1.push(arg);
-                    }
-                    self.available.push(param);
+            if self.rng.chance(15)
+                && let Some(arg) = self.pick(|_| true)
+            {
+                let info = self.vregs[arg.0 as usize];
+                let home = if info.home == ANY && matches!(self.kind, Kind::Rows(..)) && self.rng.chance(20) {
+                    ROWS
+                } else {
+                    info.home
+                };
+                let param = self.new_vreg(home, info.size);
+                self.blocks[arm].params.push(param);
+                if let Some(edge) = self.blocks[from].succs.last_mut() {
+                    edge.1.push(arg);
                 }
+                self.available.push(param);
             }
             if self.rng.chance(80) {
                 self.sequence(depth + 1);

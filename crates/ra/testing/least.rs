@@ -256,7 +256,7 @@ fn placeable(
         }
         if let Some(part) = op.vector {
             places.retain(|&base| {
-                base >= part.index as u16 && (base - part.index as u16) % part.align as u16 == 0
+                base >= part.index as u16 && (base - part.index as u16).is_multiple_of(part.align as u16)
             });
         }
         let beside = op.vector.and_then(|part| {
@@ -384,10 +384,11 @@ fn signature(
     }
     // What stands there already (needs of other phases and of the same value).
     for (k, place) in places.iter().enumerate() {
-        if let Some(other) = place {
-            if *other < base + size && base < *other + needs[k].size {
-                out.push(1 << 20 | (k as u32 * 1024 + (*other as i32 - base as i32 + 512) as u32));
-            }
+        if let Some(other) = place
+            && *other < base + size
+            && base < *other + needs[k].size
+        {
+            out.push(1 << 20 | (k as u32 * 1024 + (*other as i32 - base as i32 + 512) as u32));
         }
     }
     out

@@ -165,7 +165,7 @@ pub fn compile(
         scratch_bytes: best.scratch_bytes,
         constant_data: m.constant_data,
         uses_barrier: best.uses_barrier,
-        may_share_batches: items % 16 != 0,
+        may_share_batches: !items.is_multiple_of(16),
         resources: m.resources.values().cloned().collect(),
         stats: best.stats,
         attempts,

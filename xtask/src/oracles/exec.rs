@@ -58,7 +58,7 @@ fn place(name: &str) -> Result<Place, String> {
     })
 }
 
-fn assignments<'a>(column: &'a str) -> impl Iterator<Item = Result<(&'a str, &'a str), String>> {
+fn assignments(column: &str) -> impl Iterator<Item = Result<(&str, &str), String>> {
     column
         .split(' ')
         .filter(|s| !s.is_empty())

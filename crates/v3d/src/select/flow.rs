@@ -331,7 +331,7 @@ impl Flow {
 /// the low four bits of the local index, which is the top of word 1.
 fn payload_bits(m: &Module) -> [u32; 2] {
     let items = m.workgroup_items();
-    if items == 0 || items % 16 != 0 || items > 1 << 16 {
+    if items == 0 || !items.is_multiple_of(16) || items > 1 << 16 {
         return [u32::MAX; 2];
     }
     let n = items.next_power_of_two().max(64).trailing_zeros();
