@@ -8,6 +8,7 @@ pub mod dump;
 pub mod execute;
 pub mod files;
 pub mod generate;
+pub mod lanes;
 pub mod least;
 pub mod mutate;
 pub mod rng;
