@@ -156,43 +156,55 @@ fn one(corpus: &Corpus, file: &str) -> ExitCode {
             return ExitCode::from(1);
         }
     };
-    let (mut counted, mut distinct, mut worst, mut words, mut within) = (0, Vec::new(), 0.0f64, 0, 0);
+    // First what is expected, then what the driver says.
     let mut last = String::new();
+    let mut runs = Vec::new();
     for seed in 0..SEEDS {
-        let (inputs, expected) = match find(&subject, &program, seed, device.subgroup_size) {
-            Ok(x) => x,
-            Err(e) => {
-                last = e;
-                continue;
-            }
+        match find(&subject, &program, seed, device.subgroup_size) {
+            Ok((inputs, expected)) => runs.push((seed, inputs, expected)),
+            Err(e) => last = e,
+        }
+    }
+    if runs.len() < COUNTED_RUNS as usize {
+        line("too few", &format!("{} runs count; the last that did not: {last}", runs.len()));
+        return ExitCode::from(1);
+    }
+    let buffers = |inputs: &Inputs| -> Vec<vulkan::Buffer> {
+        let uniform = |set, binding| {
+            let kind = ResKind::UniformBuffer;
+            subject.module.resources.values().any(|r| (r.set, r.binding, r.kind) == (set, binding, kind))
         };
-        if inputs.push.len() > device.max_push as usize {
-            line("unusable", "more push constants than the driver takes");
+        let buffer = |b: &kempe_ir::exec::BufferInput| vulkan::Buffer {
+            set: b.set,
+            binding: b.binding,
+            element: b.element,
+            uniform: uniform(b.set, b.binding),
+            bytes: b.bytes.clone(),
+        };
+        inputs.buffers.iter().map(buffer).collect()
+    };
+    let push_bytes = runs.iter().map(|(_, i, _)| i.push.len()).max().unwrap_or(0);
+    if push_bytes > device.max_push as usize {
+        line("unusable", "more push constants than the driver takes");
+        return ExitCode::from(1);
+    }
+    let shader = vulkan::Shader {
+        spirv: &subject.words,
+        entry: &subject.module.name,
+        spec: corpus.spec(file),
+        push_bytes,
+    };
+    let pipeline = match device.prepare(&shader, &buffers(&runs[0].1)) {
+        Ok(p) => p,
+        Err(e) => {
+            line("unusable", &format!("the driver: {e}"));
             return ExitCode::from(1);
         }
-        let buffers: Vec<vulkan::Buffer> =
-            inputs
-                .buffers
-                .iter()
-                .map(|b| vulkan::Buffer {
-                    set: b.set,
-                    binding: b.binding,
-                    element: b.element,
-                    uniform: subject.module.resources.values().any(|r| {
-                        (r.set, r.binding) == (b.set, b.binding) && r.kind == ResKind::UniformBuffer
-                    }),
-                    bytes: b.bytes.clone(),
-                })
-                .collect();
-        let job = vulkan::Job {
-            spirv: &subject.words,
-            entry: &subject.module.name,
-            spec: corpus.spec(file),
-            buffers: &buffers,
-            push: &inputs.push,
-            groups: inputs.groups,
-        };
-        let result = match device.run(&job) {
+    };
+    let (mut distinct, mut worst, mut words, mut within) = (Vec::new(), 0.0f64, 0, 0);
+    for (seed, inputs, expected) in &runs {
+        let job = vulkan::Job { buffers: &buffers(inputs), push: &inputs.push, groups: inputs.groups };
+        let result = match pipeline.run(&job) {
             Ok(r) => r,
             Err(e) => {
                 line("unusable", &format!("the driver: {e}"));
@@ -213,17 +225,13 @@ fn one(corpus: &Corpus, file: &str) -> ExitCode {
                 return ExitCode::from(1);
             }
         }
-        counted += 1;
         words += expected.decided;
         within += expected.within;
         if !distinct.contains(&result) {
             distinct.push(result);
         }
     }
-    if counted < COUNTED_RUNS {
-        line("too few", &format!("{counted} runs count; the last that did not: {last}"));
-        return ExitCode::from(1);
-    }
+    let counted = runs.len();
     if distinct.len() < 2 {
         line("too few", &format!("{counted} runs count, all with the same output"));
         return ExitCode::from(1);

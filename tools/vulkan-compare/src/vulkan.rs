@@ -12,12 +12,18 @@ pub struct Buffer {
     pub bytes: Vec<u8>,
 }
 
-/// One dispatch.
-pub struct Job<'a> {
+/// What is compiled once.
+pub struct Shader<'a> {
     pub spirv: &'a [u32],
     pub entry: &'a str,
     /// Specialisation constants: id and 32-bit value.
     pub spec: &'a [(u32, u32)],
+    pub push_bytes: usize,
+}
+
+/// One dispatch.
+pub struct Job<'a> {
+    /// The same bindings as those that the pipeline was made for.
     pub buffers: &'a [Buffer],
     pub push: &'a [u8],
     pub groups: [u32; 3],
@@ -36,7 +42,7 @@ pub struct Device {
     pub max_push: u32,
 }
 
-/// How long a dispatch may take.
+/// How long a dispatch may take, compiling it included.
 const TIMEOUT_NS: u64 = 900_000_000_000;
 
 type Result<T> = std::result::Result<T, String>;
@@ -111,91 +117,30 @@ impl Device {
         }
     }
 
-    /// Runs a dispatch; the contents of the buffers afterwards.
-    pub fn run(&self, job: &Job) -> Result<Vec<Vec<u8>>> {
-        let mut made = Made::default();
-        let result = self.try_run(job, &mut made);
-        // SAFETY: everything in `made` came from this device and is not in use any more: `try_run` waits for the queue
-        // (a dispatch that did not end in time ends the process instead).
-        unsafe {
-            for p in made.pipelines {
-                self.device.destroy_pipeline(p, None);
-            }
-            for l in made.layouts {
-                self.device.destroy_pipeline_layout(l, None);
-            }
-            for p in made.pools {
-                self.device.destroy_descriptor_pool(p, None);
-            }
-            for l in made.set_layouts {
-                self.device.destroy_descriptor_set_layout(l, None);
-            }
-            for m in made.modules {
-                self.device.destroy_shader_module(m, None);
-            }
-            for b in made.buffers {
-                self.device.destroy_buffer(b, None);
-            }
-            for m in made.memories {
-                self.device.free_memory(m, None);
-            }
-            for p in made.command_pools {
-                self.device.destroy_command_pool(p, None);
-            }
-            for f in made.fences {
-                self.device.destroy_fence(f, None);
-            }
-        }
-        result
-    }
-
-    fn try_run(&self, job: &Job, made: &mut Made) -> Result<Vec<Vec<u8>>> {
+    /// Compiles a shader for buffers like these.
+    pub fn prepare<'d>(&'d self, shader: &Shader, buffers: &[Buffer]) -> Result<Pipeline<'d>> {
+        // From here on, dropping `p` takes down what was made.
+        let mut p = Pipeline {
+            device: self,
+            made: Made::default(),
+            pipeline: vk::Pipeline::null(),
+            layout: vk::PipelineLayout::null(),
+            sets: Vec::new(),
+            push: shader.push_bytes.next_multiple_of(4),
+        };
         let d = &self.device;
-        // SAFETY: as in `open`; the module was accepted by our front end, the buffers are bound with their full sizes and
-        // the interpreter has shown that the program stays inside of them.
+        // SAFETY: as in `open`; the module was accepted by our front end.
         unsafe {
-            let info = vk::ShaderModuleCreateInfo::default().code(job.spirv);
+            let info = vk::ShaderModuleCreateInfo::default().code(shader.spirv);
             let module = doing("creating a shader module", d.create_shader_module(&info, None))?;
-            made.modules.push(module);
+            p.made.modules.push(module);
 
-            // Buffers.
-            let mut mapped = Vec::new();
-            let mut handles = Vec::new();
-            for b in job.buffers {
-                // A buffer cannot have no bytes; nothing may look at the spare ones.
-                let size = b.bytes.len().max(4) as u64;
-                let usage = if b.uniform {
-                    vk::BufferUsageFlags::UNIFORM_BUFFER
-                } else {
-                    vk::BufferUsageFlags::STORAGE_BUFFER
-                };
-                let info = vk::BufferCreateInfo::default().size(size).usage(usage);
-                let buffer = doing("creating a buffer", d.create_buffer(&info, None))?;
-                made.buffers.push(buffer);
-                let needs = d.get_buffer_memory_requirements(buffer);
-                let memory = self.allocate(&needs)?;
-                made.memories.push(memory);
-                doing("binding memory", d.bind_buffer_memory(buffer, memory, 0))?;
-                let at =
-                    doing("mapping memory", d.map_memory(memory, 0, vk::WHOLE_SIZE, Default::default()))?;
-                std::ptr::copy_nonoverlapping(b.bytes.as_ptr(), at.cast::<u8>(), b.bytes.len());
-                mapped.push(at.cast::<u8>());
-                handles.push((buffer, size));
-            }
-
-            // Descriptor sets: one layout for every set up to the highest.
-            let sets = job.buffers.iter().map(|b| b.set + 1).max().unwrap_or(0);
-            let kind = |b: &Buffer| {
-                if b.uniform {
-                    vk::DescriptorType::UNIFORM_BUFFER
-                } else {
-                    vk::DescriptorType::STORAGE_BUFFER
-                }
-            };
+            // One layout for every set up to the highest.
+            let sets = buffers.iter().map(|b| b.set + 1).max().unwrap_or(0);
             let mut pool_sizes = Vec::new();
             for set in 0..sets {
                 let mut bindings: Vec<vk::DescriptorSetLayoutBinding> = Vec::new();
-                for b in job.buffers.iter().filter(|b| b.set == set) {
+                for b in buffers.iter().filter(|b| b.set == set) {
                     match bindings.iter_mut().find(|l| l.binding == b.binding) {
                         Some(l) => l.descriptor_count = l.descriptor_count.max(b.element + 1),
                         None => bindings.push(
@@ -215,19 +160,20 @@ impl Device {
                 }
                 let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
                 let layout = d.create_descriptor_set_layout(&info, None);
-                made.set_layouts.push(doing("creating a descriptor set layout", layout)?);
+                p.made.set_layouts.push(doing("creating a descriptor set layout", layout)?);
             }
-            let push = job.push.len().next_multiple_of(4) as u32;
-            let ranges =
-                [vk::PushConstantRange { stage_flags: vk::ShaderStageFlags::COMPUTE, offset: 0, size: push }];
+            let ranges = [vk::PushConstantRange {
+                stage_flags: vk::ShaderStageFlags::COMPUTE,
+                offset: 0,
+                size: p.push as u32,
+            }];
             let info = vk::PipelineLayoutCreateInfo::default()
-                .set_layouts(&made.set_layouts)
-                .push_constant_ranges(if push > 0 { &ranges } else { &[] });
-            let layout = doing("creating a pipeline layout", d.create_pipeline_layout(&info, None))?;
-            made.layouts.push(layout);
+                .set_layouts(&p.made.set_layouts)
+                .push_constant_ranges(if p.push > 0 { &ranges } else { &[] });
+            p.layout = doing("creating a pipeline layout", d.create_pipeline_layout(&info, None))?;
+            p.made.layouts.push(p.layout);
 
-            // Pipeline.
-            let entries: Vec<vk::SpecializationMapEntry> = job
+            let entries: Vec<vk::SpecializationMapEntry> = shader
                 .spec
                 .iter()
                 .enumerate()
@@ -237,75 +183,31 @@ impl Device {
                     size: 4,
                 })
                 .collect();
-            let data: Vec<u8> = job.spec.iter().flat_map(|(_, v)| v.to_ne_bytes()).collect();
+            let data: Vec<u8> = shader.spec.iter().flat_map(|(_, v)| v.to_ne_bytes()).collect();
             let spec = vk::SpecializationInfo::default().map_entries(&entries).data(&data);
-            let entry = CString::new(job.entry).map_err(|_| "entry point with a null character")?;
+            let entry = CString::new(shader.entry).map_err(|_| "entry point with a null character")?;
             let stage = vk::PipelineShaderStageCreateInfo::default()
                 .stage(vk::ShaderStageFlags::COMPUTE)
                 .module(module)
                 .name(&entry)
                 .specialization_info(&spec);
-            let info = vk::ComputePipelineCreateInfo::default().stage(stage).layout(layout);
-            let pipeline = d
+            let info = vk::ComputePipelineCreateInfo::default().stage(stage).layout(p.layout);
+            p.pipeline = d
                 .create_compute_pipelines(vk::PipelineCache::null(), &[info], None)
                 .map_err(|(_, e)| format!("creating a pipeline: {e}"))?[0];
-            made.pipelines.push(pipeline);
+            p.made.pipelines.push(p.pipeline);
 
-            // Descriptors.
-            let mut descriptors = Vec::new();
             if !pool_sizes.is_empty() {
                 let info = vk::DescriptorPoolCreateInfo::default().max_sets(sets).pool_sizes(&pool_sizes);
                 let pool = doing("creating a descriptor pool", d.create_descriptor_pool(&info, None))?;
-                made.pools.push(pool);
+                p.made.pools.push(pool);
                 let info = vk::DescriptorSetAllocateInfo::default()
                     .descriptor_pool(pool)
-                    .set_layouts(&made.set_layouts);
-                descriptors = doing("allocating descriptor sets", d.allocate_descriptor_sets(&info))?;
-                for (b, &(buffer, range)) in job.buffers.iter().zip(&handles) {
-                    let info = [vk::DescriptorBufferInfo { buffer, offset: 0, range }];
-                    let write = vk::WriteDescriptorSet::default()
-                        .dst_set(descriptors[b.set as usize])
-                        .dst_binding(b.binding)
-                        .dst_array_element(b.element)
-                        .descriptor_type(kind(b))
-                        .buffer_info(&info);
-                    d.update_descriptor_sets(&[write], &[]);
-                }
+                    .set_layouts(&p.made.set_layouts);
+                p.sets = doing("allocating descriptor sets", d.allocate_descriptor_sets(&info))?;
             }
-
-            // Record and run.
-            let info = vk::CommandPoolCreateInfo::default().queue_family_index(self.family);
-            let pool = doing("creating a command pool", d.create_command_pool(&info, None))?;
-            made.command_pools.push(pool);
-            let info = vk::CommandBufferAllocateInfo::default().command_pool(pool).command_buffer_count(1);
-            let commands = doing("allocating commands", d.allocate_command_buffers(&info))?[0];
-            doing("recording", d.begin_command_buffer(commands, &Default::default()))?;
-            d.cmd_bind_pipeline(commands, vk::PipelineBindPoint::COMPUTE, pipeline);
-            if !descriptors.is_empty() {
-                let point = vk::PipelineBindPoint::COMPUTE;
-                d.cmd_bind_descriptor_sets(commands, point, layout, 0, &descriptors, &[]);
-            }
-            if push > 0 {
-                let mut bytes = job.push.to_vec();
-                bytes.resize(push as usize, 0);
-                d.cmd_push_constants(commands, layout, vk::ShaderStageFlags::COMPUTE, 0, &bytes);
-            }
-            let [x, y, z] = job.groups;
-            d.cmd_dispatch(commands, x, y, z);
-            doing("recording", d.end_command_buffer(commands))?;
-            let fence = doing("creating a fence", d.create_fence(&Default::default(), None))?;
-            made.fences.push(fence);
-            let list = [commands];
-            let submit = vk::SubmitInfo::default().command_buffers(&list);
-            doing("submitting", d.queue_submit(self.queue, &[submit], fence))?;
-            if let Err(e) = d.wait_for_fences(&[fence], true, TIMEOUT_NS) {
-                // Nothing may be destroyed while it runs on.
-                eprintln!("the driver did not finish: {e}");
-                std::process::exit(1);
-            }
-            let sizes = job.buffers.iter().map(|b| b.bytes.len());
-            Ok(mapped.iter().zip(sizes).map(|(&p, n)| std::slice::from_raw_parts(p, n).to_vec()).collect())
         }
+        Ok(p)
     }
 
     /// Memory that the CPU sees.
@@ -323,6 +225,106 @@ impl Device {
             let info = vk::MemoryAllocateInfo::default().allocation_size(needs.size).memory_type_index(index);
             doing("allocating memory", self.device.allocate_memory(&info, None))
         }
+    }
+}
+
+fn kind(b: &Buffer) -> vk::DescriptorType {
+    if b.uniform { vk::DescriptorType::UNIFORM_BUFFER } else { vk::DescriptorType::STORAGE_BUFFER }
+}
+
+/// A compiled shader with its descriptor sets.
+pub struct Pipeline<'d> {
+    device: &'d Device,
+    made: Made,
+    pipeline: vk::Pipeline,
+    layout: vk::PipelineLayout,
+    sets: Vec<vk::DescriptorSet>,
+    push: usize,
+}
+
+impl Pipeline<'_> {
+    /// Runs a dispatch; the contents of the buffers afterwards.
+    pub fn run(&self, job: &Job) -> Result<Vec<Vec<u8>>> {
+        let mut made = Made::default();
+        let result = self.try_run(job, &mut made);
+        // SAFETY: `try_run` waits for the queue (a dispatch that did not end in time ends the process instead).
+        unsafe { made.destroy(&self.device.device) };
+        result
+    }
+
+    fn try_run(&self, job: &Job, made: &mut Made) -> Result<Vec<Vec<u8>>> {
+        let d = &self.device.device;
+        // SAFETY: as in `open`; the buffers are bound with their full sizes and the interpreter has shown that the
+        // program stays inside of them.
+        unsafe {
+            let mut mapped = Vec::new();
+            for b in job.buffers {
+                // A buffer cannot have no bytes; nothing may look at the spare ones.
+                let size = b.bytes.len().max(4) as u64;
+                let usage = if b.uniform {
+                    vk::BufferUsageFlags::UNIFORM_BUFFER
+                } else {
+                    vk::BufferUsageFlags::STORAGE_BUFFER
+                };
+                let info = vk::BufferCreateInfo::default().size(size).usage(usage);
+                let buffer = doing("creating a buffer", d.create_buffer(&info, None))?;
+                made.buffers.push(buffer);
+                let memory = self.device.allocate(&d.get_buffer_memory_requirements(buffer))?;
+                made.memories.push(memory);
+                doing("binding memory", d.bind_buffer_memory(buffer, memory, 0))?;
+                let at =
+                    doing("mapping memory", d.map_memory(memory, 0, vk::WHOLE_SIZE, Default::default()))?;
+                std::ptr::copy_nonoverlapping(b.bytes.as_ptr(), at.cast::<u8>(), b.bytes.len());
+                mapped.push(at.cast::<u8>());
+                let info = [vk::DescriptorBufferInfo { buffer, offset: 0, range: size }];
+                let set = self.sets.get(b.set as usize).ok_or("a binding that the pipeline has not")?;
+                let write = vk::WriteDescriptorSet::default()
+                    .dst_set(*set)
+                    .dst_binding(b.binding)
+                    .dst_array_element(b.element)
+                    .descriptor_type(kind(b))
+                    .buffer_info(&info);
+                d.update_descriptor_sets(&[write], &[]);
+            }
+            let info = vk::CommandPoolCreateInfo::default().queue_family_index(self.device.family);
+            let pool = doing("creating a command pool", d.create_command_pool(&info, None))?;
+            made.command_pools.push(pool);
+            let info = vk::CommandBufferAllocateInfo::default().command_pool(pool).command_buffer_count(1);
+            let commands = doing("allocating commands", d.allocate_command_buffers(&info))?[0];
+            doing("recording", d.begin_command_buffer(commands, &Default::default()))?;
+            let point = vk::PipelineBindPoint::COMPUTE;
+            d.cmd_bind_pipeline(commands, point, self.pipeline);
+            if !self.sets.is_empty() {
+                d.cmd_bind_descriptor_sets(commands, point, self.layout, 0, &self.sets, &[]);
+            }
+            if self.push > 0 {
+                let mut bytes = job.push.to_vec();
+                bytes.resize(self.push, 0);
+                d.cmd_push_constants(commands, self.layout, vk::ShaderStageFlags::COMPUTE, 0, &bytes);
+            }
+            let [x, y, z] = job.groups;
+            d.cmd_dispatch(commands, x, y, z);
+            doing("recording", d.end_command_buffer(commands))?;
+            let fence = doing("creating a fence", d.create_fence(&Default::default(), None))?;
+            made.fences.push(fence);
+            let list = [commands];
+            let submit = vk::SubmitInfo::default().command_buffers(&list);
+            doing("submitting", d.queue_submit(self.device.queue, &[submit], fence))?;
+            if let Err(e) = d.wait_for_fences(&[fence], true, TIMEOUT_NS) {
+                // Nothing may be destroyed while it runs on.
+                eprintln!("the driver did not finish: {e}");
+                std::process::exit(1);
+            }
+            let sizes = job.buffers.iter().map(|b| b.bytes.len());
+            Ok(mapped.iter().zip(sizes).map(|(&p, n)| std::slice::from_raw_parts(p, n).to_vec()).collect())
+        }
+    }
+}
+
+impl Drop for Pipeline<'_> {
+    fn drop(&mut self) {
+        // SAFETY: no run is under way, as each waits for its end.
+        unsafe { std::mem::take(&mut self.made).destroy(&self.device.device) };
     }
 }
 
@@ -348,4 +350,43 @@ struct Made {
     pools: Vec<vk::DescriptorPool>,
     command_pools: Vec<vk::CommandPool>,
     fences: Vec<vk::Fence>,
+}
+
+impl Made {
+    /// Takes everything down.
+    ///
+    /// # Safety
+    /// It came from this device and is not in use.
+    unsafe fn destroy(self, d: &ash::Device) {
+        // SAFETY: as the caller promises.
+        unsafe {
+            for p in self.pipelines {
+                d.destroy_pipeline(p, None);
+            }
+            for l in self.layouts {
+                d.destroy_pipeline_layout(l, None);
+            }
+            for p in self.pools {
+                d.destroy_descriptor_pool(p, None);
+            }
+            for l in self.set_layouts {
+                d.destroy_descriptor_set_layout(l, None);
+            }
+            for m in self.modules {
+                d.destroy_shader_module(m, None);
+            }
+            for b in self.buffers {
+                d.destroy_buffer(b, None);
+            }
+            for m in self.memories {
+                d.free_memory(m, None);
+            }
+            for p in self.command_pools {
+                d.destroy_command_pool(p, None);
+            }
+            for f in self.fences {
+                d.destroy_fence(f, None);
+            }
+        }
+    }
 }
