@@ -162,6 +162,13 @@ fn expand(m: &mut Module, var: Var, a: &Access, subst: &mut crate::subst::Subst)
     let Some(ix) = a.index else { return };
     let d = m.func.insts[a.inst].clone();
     let Imm::Mem(mem) = d.imm else { return };
+    let start = m.vars[var].align;
+    // What is known of each place, which may be less than the access says of the one that it means.
+    let mem = |k: u32| {
+        let offset = first as u32 + k * ix.scale;
+        let align = if offset == 0 { start } else { start.min(1 << offset.trailing_zeros()) };
+        MemImm { align, ..mem }
+    };
     let mut b = Builder::new(&mut m.func, a.block);
     b.loc = d.loc;
     let mut index = ix.value;
@@ -177,24 +184,23 @@ fn expand(m: &mut Module, var: Var, a: &Access, subst: &mut crate::subst::Subst)
         index = b.op(Op::Iadd, Type::I32, &[index, k]);
     }
     let base = b.var_addr(var, Space::Private);
-    let mem = MemImm { align: d.ty.bytes(), ..mem };
     let place = |b: &mut Builder, k: u32| b.lea(base, None, 0, (first + k as i64 * ix.scale as i64) as i32);
     if d.op == Op::Store {
         for k in 0..n {
             let at = place(&mut b, k);
             let number = b.i32(k);
             let here = b.op(Op::Ieq, Type::I32, &[index, number]);
-            let old = b.load(d.ty, mem, at);
+            let old = b.load(d.ty, mem(k), at);
             let new: SmallVec<[Value; 4]> =
                 d.args[1..].iter().zip(old).map(|(&v, o)| b.select(here, v, o)).collect();
-            b.store(d.ty, mem, at, &new);
+            b.store(d.ty, mem(k), at, &new);
         }
         return;
     }
     let mut level: Vec<SmallVec<[Value; 1]>> = (0..n)
         .map(|k| {
             let at = place(&mut b, k);
-            b.load(d.ty, mem, at)
+            b.load(d.ty, mem(k), at)
         })
         .collect();
     let mut bit = 1u32;
