@@ -1,4 +1,5 @@
-//! Compiles the compute modules of the corpus for both targets: `cargo xtask survey [--all] [--only TEXT] [--target T]`.
+//! Compiles the compute modules of the corpus for both targets: `cargo xtask survey [--all] [--verify] [--only TEXT]
+//! [--target T]`. With `--verify` checker B reads every result.
 //!
 //! A table of how many compile, by collection; failures by reason; CPU times. With `--all` also the modules that need
 //! what is not there yet: they must be diagnosed, never panic.
@@ -10,7 +11,11 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 /// Compiles one module for these targets, specialisation constants at their defaults.
-pub fn compile_entry(e: &corpus::Entry, targets: &[&'static dyn kempe::Target]) -> Vec<CompileResult> {
+pub fn compile_entry(
+    e: &corpus::Entry,
+    targets: &[&'static dyn kempe::Target],
+    verify: bool,
+) -> Vec<CompileResult> {
     let source = Source {
         name: e.file.clone(),
         contents: std::fs::read(&e.path).map_err(|e| e.to_string()),
@@ -19,7 +24,7 @@ pub fn compile_entry(e: &corpus::Entry, targets: &[&'static dyn kempe::Target]) 
     let options = Options {
         targets: targets.to_vec(),
         front: kempe_front::Options::default(),
-        code: CodeOptions::default(),
+        code: CodeOptions { verify, ..CodeOptions::default() },
         keep: Keep::default(),
         limits: kempe::limits::Limits::default(),
     };
@@ -54,6 +59,7 @@ fn percentile(sorted: &[u64], p: usize) -> f64 {
 
 pub fn run(args: &[String]) -> ExitCode {
     let all = args.iter().any(|a| a == "--all");
+    let verify = args.iter().any(|a| a == "--verify");
     let value = |name: &str| args.iter().position(|a| a == name).and_then(|n| args.get(n + 1)).cloned();
     let only = value("--only");
     let dump = value("--list");
@@ -75,7 +81,8 @@ pub fn run(args: &[String]) -> ExitCode {
         .filter(|e| only.as_ref().is_none_or(|o| e.file.contains(o.as_str())))
         .collect();
     let start = std::time::Instant::now();
-    let results: Vec<Vec<CompileResult>> = chosen.par_iter().map(|e| compile_entry(e, &targets)).collect();
+    let results: Vec<Vec<CompileResult>> =
+        chosen.par_iter().map(|e| compile_entry(e, &targets, verify)).collect();
     let mut bad = false;
     for t in &targets {
         println!("== {} ({} modules)", t.name(), chosen.len());

@@ -114,8 +114,7 @@ pub struct Compile {
     /// Say how long each pass took
     #[arg(long)]
     pub time_passes: bool,
-    /// Compare the final words with the machine code before allocation (not there yet: checker A and the validator
-    /// always run)
+    /// Compare the final words with the machine code before allocation (checker A and the validator always run)
     #[arg(long)]
     pub verify: bool,
 }

@@ -38,13 +38,10 @@ pub fn compile(args: &Compile) -> Exit {
         );
         return Exit::Usage;
     }
-    if args.verify {
-        eprintln!("note: --verify: the comparison of the final words (checker B) is not there yet");
-    }
     let options = Options {
         targets: args.target.clone(),
         front: front_options(&args.front),
-        code: code_options(&args.code),
+        code: kempe::compile::CodeOptions { verify: args.verify, ..code_options(&args.code) },
         keep: Keep { ir: args.emit == Some(Emit::Ir), mir: args.emit == Some(Emit::Mir), lowered: false },
         limits: limits(&args.limits),
     };
@@ -81,6 +78,7 @@ pub fn code_options(args: &crate::args::CodeArgs) -> kempe::compile::CodeOptions
         threads: args.threads,
         max_registers: args.max_registers,
         force_spill: args.force_spill,
+        verify: false,
     }
 }
 

@@ -35,11 +35,19 @@ pub struct CodeOptions {
     pub max_registers: Option<u32>,
     /// Spill everything that can be spilled.
     pub force_spill: bool,
+    /// Have the final words compared with the machine instructions before allocation.
+    pub verify: bool,
 }
 
 impl Default for CodeOptions {
     fn default() -> CodeOptions {
-        CodeOptions { level: pipeline::Level::O2, threads: None, max_registers: None, force_spill: false }
+        CodeOptions {
+            level: pipeline::Level::O2,
+            threads: None,
+            max_registers: None,
+            force_spill: false,
+            verify: false,
+        }
     }
 }
 

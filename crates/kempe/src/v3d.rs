@@ -80,6 +80,7 @@ impl Target for V3d {
             threads: options.threads,
             force_spill: options.force_spill,
             max_registers: options.max_registers,
+            verify: options.verify,
             ..Default::default()
         };
         let mut observer = Watch {

@@ -3,12 +3,14 @@
 //! * [`function`]: machine code in SSA form over virtual registers; its program view is the allocator's own
 //! * [`order`]: scheduling before allocation
 //! * [`print`]: as text for people
+//! * [`symbolic`]: symbolic values, for the judge of the final words
 //! * [`artifact`]: the result of a compile
 
 pub mod artifact;
 pub mod function;
 pub mod order;
 pub mod print;
+pub mod symbolic;
 
 pub use artifact::{Artifact, Stats, UniformSource};
 pub use function::{Mir, MirBuilder};

@@ -5,6 +5,7 @@
 //! and fills, then the one with fewer estimated cycles (`stats.rs`) is kept. Each attempt is one pass: select, order, allocate (with checker A),
 //! finish, validate. Nothing that breaks a hardware rule leaves here.
 
+use crate::checkb;
 use crate::finish::{self, Frame};
 use crate::instr::Version;
 use crate::lower::{self, Lowered};
@@ -30,6 +31,8 @@ pub struct Options {
     pub max_registers: Option<u32>,
     /// Leave the order of instructions as selection made it.
     pub no_order: bool,
+    /// Have checker B compare the final words with the machine instructions before allocation.
+    pub verify: bool,
 }
 
 /// Hears what happens: for pass times and for showing the forms on the way.
@@ -42,6 +45,15 @@ pub trait Observer {
     /// Machine instructions of an attempt, as the allocator gets them.
     fn selected(&mut self, _threads: u32, _mir: &Mir<MInst>) {}
     fn allocated(&mut self, _threads: u32, _mir: &Mir<MInst>, _allocation: &Allocation) {}
+    /// Final words of an attempt, before anything judges them.
+    fn finished(
+        &mut self,
+        _mir: &Mir<MInst>,
+        _allocation: &Allocation,
+        _frame: &Frame,
+        _code: &finish::Finished,
+    ) {
+    }
 }
 
 impl Observer for () {}
@@ -205,6 +217,7 @@ fn attempt(
     let finished = finish::finish(&frame, &mir, &allocation, &|u| regs::unit_loc(threads, u))
         .map_err(|e| CompileError::bug(e.message))?;
     observer.step("finish");
+    observer.finished(&mir, &allocation, &frame, &finished);
     let facts = ProgramFacts { single_segment: finished.single_section, ..ProgramFacts::compute(threads) };
     if let Some(v) =
         validate::validate(version, &finished.words, &facts).into_iter().find(|v| v.class == Class::Hw)
@@ -212,6 +225,15 @@ fn attempt(
         return Err(CompileError::bug(format!("the code breaks a hardware rule: {v}")));
     }
     observer.step("validate");
+    if options.verify {
+        let view = checkb::View::new(&finished, allocation.slots);
+        checkb::check(&mir, &view, version, threads, lowered.private_bytes).map_err(|e| CompileError {
+            message: format!("the code does not do what the program says: {e}"),
+            loc: e.loc,
+            internal: true,
+        })?;
+        observer.step("check");
+    }
     let stats = stats::recount(version, threads, &finished, &mir, allocation.memory_edits)
         .ok_or_else(|| CompileError::bug("the code does not decode".to_owned()))?;
     observer.step("stats");

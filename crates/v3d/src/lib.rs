@@ -1,6 +1,7 @@
 //! Broadcom V3D 4.2 and 7.1: instruction set, code generation, validation and simulation.
 
 pub mod asm;
+pub mod checkb;
 pub mod compile;
 pub mod decode;
 pub mod encode;

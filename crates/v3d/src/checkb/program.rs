@@ -1,0 +1,413 @@
+//! The machine instructions before allocation, executed with symbols: the value of every virtual register, and what
+//! every block does to memory, in order. What an instruction means is the contract in `mops.rs`.
+
+use super::value::Value;
+use super::value::Values;
+use crate::instr::{Op, Pack, Push, Unpack, small_value};
+use crate::mops::{Cmp, CmpOp, MInst, MemClass, Src, Test, TmuType, When};
+use kempe_mir::Mir;
+use kempe_mir::symbolic::Term;
+use kempe_ra::{Block, Inst, OperandKind, Unit};
+use smallvec::SmallVec;
+
+/// Something that memory or other threads notice.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Effect {
+    pub inst: u32,
+    pub kind: EffectKind,
+    /// Fences (waits and barriers) in front of it in its block.
+    pub fence: u32,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum EffectKind {
+    Access(Access),
+    Barrier,
+}
+
+/// A TMU operation.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Access {
+    /// Configuration byte (12.2).
+    pub byte: u8,
+    pub class: MemClass,
+    pub reads: bool,
+    pub writes: bool,
+    pub condition: Option<Term>,
+    pub address: Term,
+    pub data: SmallVec<[Term; 4]>,
+    /// Result words.
+    pub results: u8,
+}
+
+impl Effect {
+    /// Whether the order of two effects matters.
+    pub fn conflicts(&self, other: &Effect) -> bool {
+        match (&self.kind, &other.kind) {
+            (EffectKind::Access(a), EffectKind::Access(b)) => {
+                self.fence != other.fence || ((a.writes || b.writes) && a.class.0 & b.class.0 != 0)
+            }
+            _ => true,
+        }
+    }
+}
+
+/// How a block is left. Every condition is one of two questions, positive or negated.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Leave {
+    Jump,
+    /// To successor 0 when the answer is `taken`.
+    Branch {
+        lane0: bool,
+        predicate: Term,
+        taken: bool,
+    },
+    End,
+}
+
+/// A block of machine code.
+#[derive(Clone, Debug)]
+pub(super) struct Behaviour {
+    pub effects: Vec<Effect>,
+    /// Fences in the block; the last may stand behind all effects.
+    pub fences: u32,
+    pub leave: Leave,
+}
+
+/// Why the machine code itself could not be understood.
+pub(super) struct Malformed {
+    pub inst: u32,
+    pub message: &'static str,
+}
+
+pub(super) struct Source {
+    /// By virtual register.
+    pub value: Vec<Option<Term>>,
+    pub blocks: Vec<Behaviour>,
+    /// Payload values and where they arrive.
+    pub payload: Vec<(Unit, Term)>,
+}
+
+struct Uses {
+    list: SmallVec<[Term; 8]>,
+    at: usize,
+}
+
+impl Uses {
+    fn next(&mut self) -> Option<Term> {
+        let t = self.list.get(self.at).copied();
+        self.at += 1;
+        t
+    }
+
+    fn take(&mut self, s: Src, v: &mut Values) -> Option<Term> {
+        match s {
+            Src::None => None,
+            Src::Use => self.next(),
+            Src::Imm(code) => small_value(code).map(|c| v.constant(c)),
+        }
+    }
+}
+
+/// Executes everything.
+pub(super) fn run(mir: &Mir<MInst>, v: &mut Values) -> Result<Source, Malformed> {
+    let p = &mir.program;
+    let mut out = Source {
+        value: vec![None; p.vregs.len()],
+        blocks: Vec::with_capacity(p.blocks.len()),
+        payload: Vec::new(),
+    };
+    for (n, info) in p.vregs.iter().enumerate() {
+        if info.undefined {
+            out.value[n] = Some(v.undefined);
+        }
+    }
+    for (b, block) in p.blocks.iter().enumerate() {
+        let id = Block(b as u32);
+        for (k, param) in block.params.iter().enumerate() {
+            let t = parameter(mir, v, &out.value, id, k);
+            out.value[param.0 as usize] = Some(t);
+        }
+        let mut behaviour = Behaviour { effects: Vec::new(), fences: 0, leave: Leave::End };
+        let mut left = false;
+        for i in block.insts.clone() {
+            if left {
+                return Err(Malformed { inst: i, message: "an instruction after the end of its block" });
+            }
+            left = instruction(mir, v, &mut out, &mut behaviour, id, i)
+                .ok_or(Malformed { inst: i, message: "operands are missing" })?;
+        }
+        if !left {
+            return Err(Malformed { inst: block.insts.end, message: "a block without an end" });
+        }
+        out.blocks.push(behaviour);
+    }
+    Ok(out)
+}
+
+/// A parameter is a value of its own, unless every edge brings the same one.
+fn parameter(mir: &Mir<MInst>, v: &mut Values, value: &[Option<Term>], id: Block, k: usize) -> Term {
+    let p = &mir.program;
+    let me = p.blocks[id.0 as usize].params[k];
+    let own = Value::Param(me.0, id);
+    let mut same: Option<Term> = None;
+    for q in &p.blocks[id.0 as usize].preds {
+        for e in p.blocks[q.0 as usize].succs.iter().filter(|e| e.to == id) {
+            let Some(&arg) = e.args.get(k) else { return v.make(own) };
+            if arg == me {
+                continue;
+            }
+            let Some(t) = value[arg.0 as usize] else { return v.make(own) };
+            if !v.terms.survives(t, id) || same.is_some_and(|s| s != t) {
+                return v.make(own);
+            }
+            same = Some(t);
+        }
+    }
+    same.unwrap_or_else(|| v.make(own))
+}
+
+/// What an ALU operation computes. `None`: it depends on more than its sources.
+pub(super) fn operation(op: Op, unpack: [Unpack; 2], s: &[Term]) -> Option<Value> {
+    if op.reads_flag_a() || op.reads_flag_b() || op == Op::Lr {
+        return None;
+    }
+    Some(match (op.sources(), s) {
+        (0, _) => Value::Zero(op),
+        (1, &[a, ..]) => Value::One(op, unpack[0], a),
+        (2, &[a, b, ..]) => Value::Two(op, unpack, [a, b]),
+        _ => return None,
+    })
+}
+
+fn compare(v: &mut Values, c: &Cmp, uses: &mut Uses) -> Option<Term> {
+    let a = uses.take(c.src[0], v)?;
+    let b = uses.take(c.src[1], v);
+    let t = match (c.op, b) {
+        (CmpOp::NonZero, _) => {
+            let z = v.make(Value::IsZero(a));
+            v.not(z)
+        }
+        (CmpOp::Ieq, Some(b)) => {
+            let x = v.make(Value::Two(Op::Xor, [Unpack::None; 2], [a, b]));
+            v.make(Value::IsZero(x))
+        }
+        (CmpOp::Slt, Some(b)) => v.make(Value::Less([a, b])),
+        (CmpOp::Ult, Some(b)) => v.make(Value::Below([a, b])),
+        (CmpOp::Feq, Some(b)) => v.make(Value::Float(Push::Z, c.unpack, [a, b])),
+        (CmpOp::Flt, Some(b)) => v.make(Value::Float(Push::N, c.unpack, [a, b])),
+        (CmpOp::Fle, Some(b)) => v.make(Value::Float(Push::C, c.unpack, [a, b])),
+        (_, None) => return None,
+    };
+    Some(if c.invert { v.not(t) } else { t })
+}
+
+fn test(v: &mut Values, t: &Test, uses: &mut Uses) -> Option<Term> {
+    let mask = match t.mask {
+        true => {
+            let m = uses.next()?;
+            Some(v.make(Value::IsZero(m)))
+        }
+        false => None,
+    };
+    let cmp = match &t.cmp {
+        Some(c) => Some(compare(v, c, uses)?),
+        None => None,
+    };
+    match (mask, cmp) {
+        (Some(m), Some(c)) => Some(v.make(Value::Both([m, c]))),
+        (m, c) => m.or(c),
+    }
+}
+
+fn maybe_test(v: &mut Values, t: &Option<Test>, uses: &mut Uses) -> Option<Option<Term>> {
+    match t {
+        Some(t) => test(v, t, uses).map(Some),
+        None => Some(None),
+    }
+}
+
+/// The configuration byte of an operation for each lane (12.2).
+fn byte(op: u8, ty: TmuType) -> u8 {
+    let ty = match ty {
+        TmuType::I8 => 0,
+        TmuType::I16 => 1,
+        TmuType::Vec2 => 2,
+        TmuType::Vec3 => 3,
+        TmuType::Vec4 => 4,
+        TmuType::U8 => 5,
+        TmuType::U16 => 6,
+        TmuType::Word => 7,
+    };
+    1 << 7 | (op & 15) << 3 | ty
+}
+
+/// Code of loads and stores.
+const REGULAR: u8 = 15;
+
+/// One instruction; returns whether it ends its block.
+fn instruction(
+    mir: &Mir<MInst>,
+    v: &mut Values,
+    out: &mut Source,
+    block: &mut Behaviour,
+    id: Block,
+    i: u32,
+) -> Option<bool> {
+    let operands = mir.operands(Inst(i));
+    let mut uses = Uses { list: SmallVec::new(), at: 0 };
+    for o in operands.iter().filter(|o| o.kind == OperandKind::Use) {
+        uses.list.push(out.value[o.vreg.0 as usize]?);
+    }
+    let defs: SmallVec<[_; 4]> = operands.iter().filter(|o| o.kind != OperandKind::Use).collect();
+    let fence = block.fences;
+    let mut results: SmallVec<[Term; 4]> = SmallVec::new();
+    let access = |block: &mut Behaviour, a: Access| {
+        block.effects.push(Effect { inst: i, kind: EffectKind::Access(a), fence });
+    };
+    let loaded = |v: &mut Values, n: u8| (0..n).map(|k| v.make(Value::Loaded(i, k, id))).collect();
+    match mir.data[i as usize] {
+        MInst::Entry => {
+            for o in &defs {
+                let t = v.make(Value::Payload(o.vreg.0));
+                out.payload.push((o.fixed?, t));
+                results.push(t);
+            }
+        }
+        MInst::Alu { op, pack, src, unpack, test } => {
+            let condition = maybe_test(v, &test, &mut uses)?;
+            let mut s: SmallVec<[Term; 2]> = SmallVec::new();
+            for &x in src.iter().take(op.sources()) {
+                s.push(uses.take(x, v)?);
+            }
+            let old = uses.next().unwrap_or(v.undefined);
+            let mut t = match operation(op, unpack, &s) {
+                Some(value) => v.make(value),
+                None => v.make(Value::Loaded(i, 0, id)),
+            };
+            if pack != Pack::None {
+                t = v.make(Value::Packed(pack, t, old));
+            }
+            if let Some(c) = condition {
+                t = v.make(Value::Choice(c, [t, old]));
+            }
+            results.push(t);
+        }
+        MInst::Select { test: how, src, unpack } => {
+            let c = test(v, &how, &mut uses)?;
+            let mut s = [v.undefined; 2];
+            for k in 0..2 {
+                let t = uses.take(src[k], v)?;
+                s[k] = v.make(Value::One(Op::Fmov, unpack[k], t));
+            }
+            results.push(v.make(Value::Choice(c, s)));
+        }
+        MInst::Mul32 { src } => {
+            let (a, b) = (uses.take(src[0], v)?, uses.take(src[1], v)?);
+            results.push(v.make(Value::Product([a, b])));
+        }
+        MInst::Uniform(u) => results.push(v.uniform(u)),
+        MInst::Sideband { count } => {
+            let a = uses.next()?;
+            results = (0..count).map(|k| v.make(Value::Side(a, k))).collect();
+        }
+        MInst::TmuLoad { ty, count, class, test } => {
+            let condition = maybe_test(v, &test, &mut uses)?;
+            let address = uses.next()?;
+            results = loaded(v, count);
+            access(
+                block,
+                Access {
+                    byte: byte(REGULAR, ty),
+                    class,
+                    reads: true,
+                    writes: false,
+                    condition,
+                    address,
+                    data: SmallVec::new(),
+                    results: count,
+                },
+            );
+        }
+        MInst::TmuStore { ty, count, class, test } => {
+            let condition = maybe_test(v, &test, &mut uses)?;
+            let address = uses.next()?;
+            let mut data = SmallVec::new();
+            for _ in 0..count {
+                data.push(uses.next()?);
+            }
+            access(
+                block,
+                Access {
+                    byte: byte(REGULAR, ty),
+                    class,
+                    reads: false,
+                    writes: true,
+                    condition,
+                    address,
+                    data,
+                    results: 0,
+                },
+            );
+        }
+        MInst::TmuAtomic { op, data: words, class, test } => {
+            let condition = maybe_test(v, &test, &mut uses)?;
+            let address = uses.next()?;
+            let mut data = SmallVec::new();
+            for _ in 0..words {
+                data.push(uses.next()?);
+            }
+            results = loaded(v, 1);
+            let ty = if words == 2 { TmuType::Vec2 } else { TmuType::Word };
+            access(
+                block,
+                Access {
+                    byte: byte(op, ty),
+                    class,
+                    reads: true,
+                    writes: true,
+                    condition,
+                    address,
+                    data,
+                    results: 1,
+                },
+            );
+        }
+        MInst::TmuWait => block.fences += 1,
+        MInst::Barrier => {
+            block.fences += 1;
+            block.effects.push(Effect { inst: i, kind: EffectKind::Barrier, fence: block.fences });
+            block.fences += 1;
+        }
+        MInst::Branch { test: how, when } => {
+            let c = test(v, &how, &mut uses)?;
+            let lane0 = matches!(when, When::Lane0 | When::NotLane0);
+            // In one lane the negation of the predicate is the negation of the answer.
+            let (predicate, flipped) = question(v, lane0, c);
+            let taken = matches!(when, When::Lane0 | When::Any) != flipped;
+            block.leave = Leave::Branch { lane0, predicate, taken };
+            return (mir.program.blocks[id.0 as usize].succs.len() == 2).then_some(true);
+        }
+        MInst::Jump => {
+            block.leave = Leave::Jump;
+            return (mir.program.blocks[id.0 as usize].succs.len() == 1).then_some(true);
+        }
+        MInst::End => {
+            block.leave = Leave::End;
+            return mir.program.blocks[id.0 as usize].succs.is_empty().then_some(true);
+        }
+    }
+    for (n, o) in defs.iter().enumerate() {
+        out.value[o.vreg.0 as usize] = Some(*results.get(n)?);
+    }
+    Some(false)
+}
+
+/// A lane-0 question without a negated predicate, and whether the answer is turned round by that.
+pub(super) fn question(v: &mut Values, lane0: bool, predicate: Term) -> (Term, bool) {
+    if lane0 && matches!(v.terms.node(predicate), Value::Not(_)) {
+        (v.not(predicate), true)
+    } else {
+        (predicate, false)
+    }
+}

@@ -1,0 +1,792 @@
+//! The decoded words of one block, executed with symbols, against the effects that its machine code has.
+//!
+//! Facts: reference sections 2 (both parts read before anything is written), 5 (signals), 7 (conditions, flags), 10
+//! (delay slots), 12.2 (TMU), 12.6 (scratch), 13.1 to 13.3 (thread switches, program end). Timing rules are the validator's.
+
+use super::program::{Access, Behaviour, EffectKind, operation, question};
+use super::value::{Value, Values, has_integer_flags};
+use crate::decode::decode;
+use crate::instr::{
+    Alu, Branch, BranchCond, BranchTarget, Cond, Dest, Instr, Loc, MsfIgnore, Op, Pack, Part, Push, Signals,
+    Source, UniformMove, Unpack, Update, Version, small_value,
+};
+use crate::magic;
+use crate::mops::MemClass;
+use kempe_mir::UniformSource;
+use kempe_mir::symbolic::{Facts, Term};
+use kempe_ra::Block;
+use smallvec::{SmallVec, smallvec};
+use std::collections::VecDeque;
+
+/// How much of an expression a message shows.
+pub(super) const DEPTH: u32 = 5;
+
+/// Rows, then accumulators.
+pub(super) const REGISTERS: usize = 70;
+
+/// What is known between instructions.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct State {
+    pub regs: Vec<Facts>,
+    pub slots: Vec<Facts>,
+    /// Position in the uniform stream.
+    pub uniform: usize,
+    /// Classes of stores that have not been waited for.
+    pub stores: u8,
+    /// The next switch is the end of the program.
+    pub last_section: bool,
+}
+
+/// What does not fit.
+#[derive(Debug)]
+pub(super) struct Stop {
+    pub word: usize,
+    pub inst: Option<u32>,
+    pub message: String,
+}
+
+/// How the words leave a block.
+#[derive(Debug)]
+pub(super) enum WordsLeave {
+    Next,
+    Jump {
+        to: i64,
+        uniform: i64,
+    },
+    /// To `to` when the answer to one of these questions is the one beside it.
+    Branch {
+        lane0: bool,
+        predicates: SmallVec<[(Term, bool); 2]>,
+        to: i64,
+        uniform: i64,
+    },
+    End,
+}
+
+pub(super) struct Program<'a> {
+    pub version: Version,
+    pub rows: usize,
+    pub words: &'a [u64],
+    pub uniforms: &'a [UniformSource],
+    pub spill_base: Term,
+    /// Spill slots that the program may use.
+    pub slots: u32,
+}
+
+/// The multiply register: what a umul24 would add.
+enum Rtop {
+    Zero,
+    Half(Facts, Facts),
+    Lost,
+}
+
+struct Machine<'a> {
+    p: &'a Program<'a>,
+    v: &'a mut Values,
+    block: Block,
+    behaviour: &'a Behaviour,
+    s: &'a mut State,
+    word: usize,
+    a: Facts,
+    b: Facts,
+    rtop: Rtop,
+    config: u32,
+    data: SmallVec<[(Facts, Option<Facts>); 4]>,
+    results: VecDeque<Facts>,
+    side: Option<(Facts, u8)>,
+    matched: Vec<bool>,
+    first_unmatched: usize,
+    fence: u32,
+    unknowns: u32,
+    switch_in: u8,
+    ending: bool,
+    barrier: bool,
+}
+
+type Done<T> = Result<T, Stop>;
+
+/// A result on its way.
+struct Write {
+    value: Facts,
+    cond: Option<Facts>,
+}
+
+fn index(l: Loc) -> usize {
+    match l {
+        Loc::Row(r) => (r & 63) as usize,
+        Loc::Acc(r) => 64 + r.min(5) as usize,
+    }
+}
+
+/// Executes the words `from..to` of a block.
+pub(super) fn run(
+    p: &Program,
+    v: &mut Values,
+    block: Block,
+    behaviour: &Behaviour,
+    s: &mut State,
+    range: std::ops::Range<usize>,
+) -> Done<WordsLeave> {
+    let mut m = Machine {
+        p,
+        v,
+        block,
+        behaviour,
+        s,
+        word: range.start,
+        a: Facts::new(),
+        b: Facts::new(),
+        rtop: Rtop::Zero,
+        config: u32::MAX,
+        data: SmallVec::new(),
+        results: VecDeque::new(),
+        side: None,
+        matched: vec![false; behaviour.effects.len()],
+        first_unmatched: 0,
+        fence: 0,
+        unknowns: 0,
+        switch_in: 0,
+        ending: false,
+        barrier: false,
+    };
+    let leave = m.all(range)?;
+    m.finish(&leave)?;
+    Ok(leave)
+}
+
+impl Machine<'_> {
+    fn stop<T>(&self, message: impl Into<String>) -> Done<T> {
+        Err(Stop { word: self.word, inst: None, message: message.into() })
+    }
+
+    fn stop_at<T>(&self, inst: u32, message: impl Into<String>) -> Done<T> {
+        Err(Stop { word: self.word, inst: Some(inst), message: message.into() })
+    }
+
+    fn all(&mut self, range: std::ops::Range<usize>) -> Done<WordsLeave> {
+        let mut jump: Option<(usize, WordsLeave)> = None;
+        for n in range.clone() {
+            self.word = n;
+            let instr = match decode(self.p.version, self.p.words[n]) {
+                Ok(i) => i,
+                Err(e) => return self.stop(format!("not an instruction: {e}")),
+            };
+            let mut fresh = false;
+            match &instr {
+                Instr::Alu(alu) => {
+                    if jump.is_some() && (alu.consumes_uniform() || alu.signals.has(Signals::THRSW)) {
+                        return self.stop("a delay slot takes a uniform or switches threads");
+                    }
+                    if alu.signals.has(Signals::THRSW) {
+                        fresh = self.request_switch()?;
+                    }
+                    self.alu(alu)?;
+                }
+                Instr::Branch(b) => {
+                    if jump.is_some() || self.switch_in != 0 {
+                        return self.stop("a branch in a delay slot");
+                    }
+                    jump = Some((n + Branch::DELAY_SLOTS, self.branch(b)?));
+                }
+            }
+            if self.switch_in != 0 {
+                self.switch_in -= 1;
+                if self.switch_in == 0 && self.switch(fresh)? {
+                    if n + 1 != range.end {
+                        return self.stop("the program ends before the end of its last block");
+                    }
+                    return Ok(WordsLeave::End);
+                }
+            }
+            if fresh {
+                self.switch_in = 2;
+            }
+            if jump.as_ref().is_some_and(|(last, _)| *last == n) {
+                if n + 1 != range.end {
+                    return self.stop("words of a block behind its branch");
+                }
+                return Ok(jump.map_or(WordsLeave::Next, |j| j.1));
+            }
+        }
+        if jump.is_some() {
+            return self.stop("the block ends in the delay slots of its branch");
+        }
+        Ok(WordsLeave::Next)
+    }
+
+    /// Everything that must not cross the end of a block.
+    fn finish(&mut self, leave: &WordsLeave) -> Done<()> {
+        if let Some(n) = self.matched.iter().position(|m| !m) {
+            let inst = self.behaviour.effects[n].inst;
+            return self.stop_at(inst, "no word does what this instruction does");
+        }
+        if self.fence < self.behaviour.fences && self.s.stores & !MemClass::SPILL.0 != 0 {
+            return self.stop("a store is not waited for");
+        }
+        if !self.results.is_empty() || !self.data.is_empty() || self.config != u32::MAX {
+            return self.stop("a memory access is not finished at the end of its block");
+        }
+        if (self.switch_in != 0 && !matches!(leave, WordsLeave::End)) || self.barrier {
+            return self.stop("a thread switch is not finished at the end of its block");
+        }
+        if !matches!(self.rtop, Rtop::Zero) {
+            return self.stop("a multiplication is not finished at the end of its block");
+        }
+        if matches!(leave, WordsLeave::End) && self.s.stores != 0 {
+            return self.stop("a store is not waited for at the end of the program");
+        }
+        Ok(())
+    }
+
+    // ---- Threads and control ----
+
+    fn request_switch(&mut self) -> Done<bool> {
+        if self.ending {
+            return self.stop("a thread switch after the end of the program");
+        }
+        if self.s.last_section {
+            self.ending = true;
+            return Ok(true);
+        }
+        if self.switch_in == 2 {
+            self.s.last_section = true;
+            return Ok(false);
+        }
+        if self.switch_in != 0 {
+            return self.stop("a thread switch in the slots of another");
+        }
+        Ok(true)
+    }
+
+    /// A switch takes place; whether it was the end.
+    fn switch(&mut self, fresh: bool) -> Done<bool> {
+        if !self.data.is_empty() {
+            return self.stop("a thread switch inside of a TMU operation");
+        }
+        if self.ending && !fresh {
+            return Ok(true);
+        }
+        self.a.clear();
+        self.b.clear();
+        for r in 64..REGISTERS {
+            self.s.regs[r].clear();
+        }
+        if matches!(self.rtop, Rtop::Half(..)) {
+            self.rtop = Rtop::Lost;
+        }
+        self.barrier = false;
+        Ok(false)
+    }
+
+    fn branch(&mut self, b: &Branch) -> Done<WordsLeave> {
+        let BranchTarget::Relative(offset) = b.target else {
+            return self.stop("a branch that is not relative");
+        };
+        if b.uniforms != Some(UniformMove::Relative) || b.link || offset % 8 != 0 {
+            return self.stop("a branch of a kind that is not made");
+        }
+        let to = self.word as i64 + 4 + i64::from(offset / 8);
+        let UniformSource::Const(step) = self.next_uniform()? else {
+            return self.stop("the uniform offset of a branch is not a constant");
+        };
+        let step = step as i32;
+        if step % 4 != 0 {
+            return self.stop("the uniform offset of a branch is not a multiple of 4");
+        }
+        let uniform = self.s.uniform as i64 + i64::from(step / 4);
+        let (lane0, negate, taken) = match b.cond {
+            BranchCond::Always => return Ok(WordsLeave::Jump { to, uniform }),
+            BranchCond::Reserved => return self.stop("a reserved branch condition"),
+            BranchCond::A0 => (true, false, true),
+            BranchCond::Na0 => (true, false, false),
+            BranchCond::AnyA => (false, false, true),
+            BranchCond::AllNa => (false, false, false),
+            BranchCond::AnyNa => (false, true, true),
+            BranchCond::AllA => (false, true, false),
+        };
+        if !lane0 && b.msfign != MsfIgnore::Lanes {
+            return self.stop("a branch over lanes that do not live");
+        }
+        let mut predicates = SmallVec::new();
+        for t in self.a.clone() {
+            let t = if negate { self.v.not(t) } else { t };
+            let (t, flipped) = question(self.v, lane0, t);
+            predicates.push((t, taken != flipped));
+        }
+        Ok(WordsLeave::Branch { lane0, predicates, to, uniform })
+    }
+
+    fn next_uniform(&mut self) -> Done<UniformSource> {
+        match self.p.uniforms.get(self.s.uniform) {
+            Some(&u) => {
+                self.s.uniform += 1;
+                Ok(u)
+            }
+            None => self.stop("the uniform stream is read behind its end"),
+        }
+    }
+
+    // ---- Instructions ----
+
+    fn unknown(&mut self) -> Facts {
+        let t = self.v.make(Value::Unknown(self.unknowns, self.block));
+        self.unknowns += 1;
+        smallvec![t]
+    }
+
+    /// Contents of a register; what is not known gets a name, so that copies and exchanges of it are understood.
+    fn register(&mut self, r: usize) -> Facts {
+        if self.s.regs[r].is_empty() {
+            self.s.regs[r] = self.unknown();
+        }
+        self.s.regs[r].clone()
+    }
+
+    fn read(&mut self, s: Source) -> Done<Facts> {
+        Ok(match s {
+            Source::Row(r) if r as usize >= self.p.rows => return self.stop("a row of another thread"),
+            Source::Row(r) => self.register(index(Loc::Row(r))),
+            Source::Acc(r) => self.register(index(Loc::Acc(r))),
+            Source::Small(code) => match small_value(code) {
+                Some(c) => smallvec![self.v.constant(c)],
+                None => return self.stop("an invalid immediate"),
+            },
+            Source::None => Facts::new(),
+        })
+    }
+
+    fn alu(&mut self, alu: &Alu) -> Done<()> {
+        // Everything is read before anything is written.
+        let add = self.part(&alu.add, false)?;
+        let mul = self.part(&alu.mul, alu.rotate.is_some())?;
+        let old = self.a.clone();
+        for (part, done) in [(&alu.add, &add), (&alu.mul, &mul)] {
+            let Some((_, flag)) = done else { continue };
+            if part.push.is_some() {
+                self.b = old.clone();
+                self.a = flag.clone();
+            } else if let Some(u) = part.update {
+                self.a = self.update(u, &old, flag);
+            }
+        }
+        let mut written: SmallVec<[usize; 4]> = SmallVec::new();
+        let signal = self.signals(alu.signals, &mut written)?;
+        for (part, done) in [(&alu.add, add), (&alu.mul, mul)] {
+            if let Some((write, _)) = done
+                && let Some(dest) = part.result()
+            {
+                self.deliver(dest, write, &mut written)?;
+            }
+        }
+        match (alu.sig_dest, signal) {
+            (Some(dest), Some(value)) => self.deliver(dest, Write { value, cond: None }, &mut written)?,
+            (None, None) => {}
+            _ => return self.stop("a signal without its value"),
+        }
+        // Two results in one register: which one stays is not defined (section 16).
+        written.sort_unstable();
+        for pair in written.windows(2) {
+            if pair[0] == pair[1] {
+                self.s.regs[pair[0]].clear();
+            }
+        }
+        Ok(())
+    }
+
+    fn signals(&mut self, signals: Signals, written: &mut SmallVec<[usize; 4]>) -> Done<Option<Facts>> {
+        let made = Signals::THRSW
+            | Signals::LDTMU
+            | Signals::LDUNIF
+            | Signals::LDUNIFRF
+            | Signals::LDUNIFA
+            | Signals::LDUNIFARF;
+        if signals.has(Signals(!made.0)) {
+            return self.stop("a signal that is not made");
+        }
+        let mut addressed = None;
+        if signals.has(Signals::LDTMU) {
+            addressed = match self.results.pop_front() {
+                Some(f) => Some(f),
+                None => return self.stop("a result is collected that nobody asked for"),
+            };
+        }
+        if signals.has(Signals::LDUNIF | Signals::LDUNIFA) {
+            let value = if signals.has(Signals::LDUNIF) { self.uniform_facts()? } else { self.next_side()? };
+            let r = index(Loc::uniform(self.p.version));
+            self.s.regs[r] = value;
+            written.push(r);
+        }
+        if signals.has(Signals::LDUNIFRF) {
+            addressed = Some(self.uniform_facts()?);
+        }
+        if signals.has(Signals::LDUNIFARF) {
+            addressed = Some(self.next_side()?);
+        }
+        Ok(addressed)
+    }
+
+    fn uniform_facts(&mut self) -> Done<Facts> {
+        let u = self.next_uniform()?;
+        Ok(smallvec![self.v.uniform(u)])
+    }
+
+    fn next_side(&mut self) -> Done<Facts> {
+        let Some((facts, n)) = self.side.take() else {
+            return self.stop("a side-band word without an address");
+        };
+        let value = self.v.combine(&[&facts], &|t| Value::Side(t[0], n));
+        self.side = Some((facts, n.saturating_add(1)));
+        Ok(value)
+    }
+
+    /// The result of a part and the flag that it delivers.
+    fn part(&mut self, p: &Part, rotated: bool) -> Done<Option<(Write, Facts)>> {
+        if p.is_nop() {
+            return Ok(None);
+        }
+        let cond = match p.cond {
+            None => None,
+            Some(Cond::IfA) => Some(self.a.clone()),
+            Some(Cond::IfB) => Some(self.b.clone()),
+            Some(Cond::IfNa) => Some(self.negated(self.a.clone())),
+            Some(Cond::IfNb) => Some(self.negated(self.b.clone())),
+        };
+        let mut s: SmallVec<[Facts; 2]> = SmallVec::new();
+        for k in 0..p.op.sources() {
+            s.push(self.read(p.src[k])?);
+        }
+        let sources: SmallVec<[&Facts; 2]> = s.iter().collect();
+        let mut value = match p.op {
+            Op::Tmuwt => {
+                self.s.stores = 0;
+                Facts::new()
+            }
+            Op::Multop => {
+                self.rtop = match (&cond, s.as_slice()) {
+                    (None, [a, b]) if !rotated => Rtop::Half(a.clone(), b.clone()),
+                    _ => Rtop::Lost,
+                };
+                Facts::new()
+            }
+            Op::Umul24 => {
+                let rtop = std::mem::replace(&mut self.rtop, Rtop::Zero);
+                match rtop {
+                    Rtop::Zero => {
+                        self.v.combine(&sources, &|t| Value::Two(Op::Umul24, p.unpack, [t[0], t[1]]))
+                    }
+                    Rtop::Half(a, b) => {
+                        if cond.is_some() {
+                            self.rtop = Rtop::Lost;
+                        }
+                        let same = |x: &Facts, y: &Facts| x == y;
+                        if (same(&a, &s[0]) && same(&b, &s[1])) || (same(&a, &s[1]) && same(&b, &s[0])) {
+                            self.v.combine(&sources, &|t| Value::Product([t[0], t[1]]))
+                        } else {
+                            Facts::new()
+                        }
+                    }
+                    Rtop::Lost => Facts::new(),
+                }
+            }
+            op if op.has_effect() || matches!(op, Op::Nop) => {
+                return self.stop(format!("{} is not made", op.name()));
+            }
+            // Over the lanes that the condition selects.
+            Op::Ballot | Op::Bcastf | Op::Alleq | Op::Allfeq if cond.is_some() => Facts::new(),
+            op => match operation(op, p.unpack, &[self.v.undefined; 2]) {
+                Some(_) => {
+                    self.v.combine(&sources, &|t| operation(op, p.unpack, t).unwrap_or(Value::Undefined))
+                }
+                None => Facts::new(),
+            },
+        };
+        if rotated {
+            value.clear();
+        }
+        if value.is_empty() {
+            value = self.unknown();
+        }
+        let flag = match p.push.or(p.update.map(Update::flag)) {
+            Some(_) if p.pack != Pack::None || rotated => Facts::new(),
+            Some(which) => self.flag(p, which, &sources, &value),
+            None => Facts::new(),
+        };
+        // A write under a condition or into a half keeps the rest.
+        let target = p.result().and_then(|d| d.loc(self.p.version)).map(index);
+        if let Some(r) = target
+            && (p.pack != Pack::None || cond.is_some())
+        {
+            let old = self.register(r);
+            if p.pack != Pack::None {
+                value = self.v.combine(&[&value, &old], &|t| Value::Packed(p.pack, t[0], t[1]));
+            }
+            if let Some(c) = &cond {
+                value = self.v.combine(&[c, &value, &old], &|t| Value::Choice(t[0], [t[1], t[2]]));
+            }
+        } else if p.pack != Pack::None {
+            value.clear();
+        }
+        Ok(Some((Write { value, cond }, flag)))
+    }
+
+    fn negated(&mut self, f: Facts) -> Facts {
+        self.v.combine(&[&f], &|t| Value::Not(t[0]))
+    }
+
+    /// Section 7.3.
+    fn flag(&mut self, p: &Part, which: Push, s: &[&Facts], value: &Facts) -> Facts {
+        match (p.op, which) {
+            (Op::Fcmp, _) => self.v.combine(s, &|t| Value::Float(which, p.unpack, [t[0], t[1]])),
+            (_, Push::C) if p.unpack != [Unpack::None; 2] => Facts::new(),
+            (Op::Sub, Push::C) => self.v.combine(s, &|t| Value::Below([t[0], t[1]])),
+            (Op::Min, Push::C) => self.v.combine(s, &|t| Value::Less([t[1], t[0]])),
+            (Op::Add, Push::C) => self.v.combine(s, &|t| Value::Carry([t[0], t[1]])),
+            (_, Push::C) => Facts::new(),
+            (op, Push::Z) if has_integer_flags(op) => self.v.combine(&[value], &|t| Value::IsZero(t[0])),
+            (op, Push::N) if has_integer_flags(op) => self.v.combine(&[value], &|t| Value::IsNegative(t[0])),
+            _ => Facts::new(),
+        }
+    }
+
+    /// Section 7.1: and, and not, nor not, nor.
+    fn update(&mut self, u: Update, a: &Facts, flag: &Facts) -> Facts {
+        let (nor, not) = match u as u8 & 3 {
+            0 => (false, false),
+            1 => (false, true),
+            2 => (true, true),
+            _ => (true, false),
+        };
+        let a = if nor { self.negated(a.clone()) } else { a.clone() };
+        // not (A or F) = not A and not F.
+        let flag = if not != nor { self.negated(flag.clone()) } else { flag.clone() };
+        self.v.combine(&[&a, &flag], &|t| Value::Both([t[0], t[1]]))
+    }
+
+    fn deliver(&mut self, to: Dest, w: Write, written: &mut SmallVec<[usize; 4]>) -> Done<()> {
+        if let Dest::Row(r) = to
+            && r as usize >= self.p.rows
+        {
+            return self.stop("a row of another thread");
+        }
+        match to {
+            Dest::Magic(magic::NOP) => {}
+            Dest::Magic(magic::TMUD) => self.data.push((w.value, w.cond)),
+            Dest::Magic(magic::TMUA) => self.access(w)?,
+            Dest::Magic(magic::TMUAU) => {
+                let UniformSource::Const(word) = self.next_uniform()? else {
+                    return self.stop("a TMU configuration that is not a constant");
+                };
+                self.config = word;
+                self.access(w)?;
+            }
+            Dest::Magic(magic::UNIFA) => {
+                if w.cond.is_some() {
+                    return self.stop("a side-band address under a condition");
+                }
+                self.side = Some((w.value, 0));
+            }
+            Dest::Magic(magic::SYNCB) => {
+                let number = self.v.make(Value::Zero(Op::Barrierid));
+                if w.cond.is_some() || !w.value.contains(&number) {
+                    return self.stop("a barrier without its number");
+                }
+                self.reach_barrier()?;
+            }
+            // A broadcast is never made; what it leaves is not followed.
+            Dest::Magic(magic::QUAD | magic::REP) => {
+                let r = index(Loc::uniform(self.p.version));
+                self.s.regs[r].clear();
+                written.push(r);
+            }
+            _ => match to.loc(self.p.version) {
+                Some(l) => {
+                    let r = index(l);
+                    self.s.regs[r] = w.value;
+                    written.push(r);
+                }
+                None => return self.stop("a write to a place that is not used"),
+            },
+        }
+        Ok(())
+    }
+
+    // ---- Memory ----
+
+    fn reach_barrier(&mut self) -> Done<()> {
+        let behaviour = self.behaviour;
+        let Some(effect) = behaviour.effects.get(self.first_unmatched) else {
+            return self.stop("a barrier that the program does not have");
+        };
+        if effect.kind != EffectKind::Barrier {
+            return self.stop_at(effect.inst, "a barrier comes before this instruction");
+        }
+        if self.s.stores & !MemClass::SPILL.0 != 0 || !self.results.is_empty() {
+            return self.stop_at(effect.inst, "memory accesses are not finished at the barrier");
+        }
+        self.fence = effect.fence;
+        self.take(self.first_unmatched);
+        self.barrier = true;
+        Ok(())
+    }
+
+    fn take(&mut self, n: usize) {
+        self.matched[n] = true;
+        while self.matched.get(self.first_unmatched) == Some(&true) {
+            self.first_unmatched += 1;
+        }
+    }
+
+    /// The slot behind an address, if it is one.
+    fn slot(&self, address: &Facts) -> Option<u32> {
+        address.iter().find_map(|&t| {
+            if t == self.p.spill_base {
+                return Some(0);
+            }
+            let Value::Two(Op::Add, [Unpack::None, Unpack::None], [a, b]) = self.v.terms.node(t) else {
+                return None;
+            };
+            let offset = if a == self.p.spill_base {
+                b
+            } else if b == self.p.spill_base {
+                a
+            } else {
+                return None;
+            };
+            match self.v.terms.node(offset) {
+                Value::Const(c) if c % 64 == 0 => Some(c / 64),
+                _ => None,
+            }
+        })
+    }
+
+    /// A TMU operation starts.
+    fn access(&mut self, w: Write) -> Done<()> {
+        let byte = (self.config & 0xff) as u8;
+        self.config = self.config >> 8 | 0xff00_0000;
+        let data = std::mem::take(&mut self.data);
+        if w.cond.is_none()
+            && byte == 0xff
+            && data.len() <= 1
+            && let Some(slot) = self.slot(&w.value)
+            && slot < self.p.slots
+        {
+            return self.spill(slot, data.into_iter().next());
+        }
+        let behaviour = self.behaviour;
+        let Some(n) = self.find(byte, &w, &data) else {
+            return match behaviour.effects.get(self.first_unmatched) {
+                Some(e) => {
+                    let why = self.difference(&e.kind, byte, &w, &data);
+                    self.stop_at(e.inst, format!("a memory access does something else: {why}"))
+                }
+                None => self.stop("a memory access that the program does not have"),
+            };
+        };
+        let effect = &behaviour.effects[n];
+        for k in self.first_unmatched..n {
+            if !self.matched[k] && effect.conflicts(&behaviour.effects[k]) {
+                return self.stop_at(behaviour.effects[k].inst, "an access overtakes this one");
+            }
+        }
+        if effect.fence > self.fence {
+            if self.s.stores & !MemClass::SPILL.0 != 0 {
+                return self.stop_at(effect.inst, "stores before it are not waited for");
+            }
+            self.fence = effect.fence;
+        }
+        let EffectKind::Access(a) = &effect.kind else {
+            return self.stop("a memory access that is a barrier");
+        };
+        if a.reads && self.s.stores & a.class.0 != 0 {
+            return self.stop_at(effect.inst, "it may read what a store before it has not written yet");
+        }
+        if a.writes && !a.reads {
+            self.s.stores |= a.class.0;
+        }
+        for k in 0..a.results {
+            let t = self.v.make(Value::Loaded(effect.inst, k, self.block));
+            self.results.push_back(smallvec![t]);
+        }
+        self.take(n);
+        Ok(())
+    }
+
+    /// Accesses that are looked at for one word.
+    const WINDOW: usize = 64;
+
+    fn find(&self, byte: u8, w: &Write, data: &[(Facts, Option<Facts>)]) -> Option<usize> {
+        let end = self.behaviour.effects.len().min(self.first_unmatched + Self::WINDOW);
+        (self.first_unmatched..end).find(|&n| {
+            !self.matched[n]
+                && matches!(&self.behaviour.effects[n].kind, EffectKind::Access(a) if self.fits(a, byte, w, data))
+        })
+    }
+
+    fn same_condition(&self, wanted: Option<Term>, got: &Option<Facts>) -> bool {
+        match (wanted, got) {
+            (None, None) => true,
+            (Some(t), Some(f)) => self.v.is(f, t),
+            _ => false,
+        }
+    }
+
+    fn fits(&self, a: &Access, byte: u8, w: &Write, data: &[(Facts, Option<Facts>)]) -> bool {
+        a.byte == byte
+            && a.data.len() == data.len()
+            && self.same_condition(a.condition, &w.cond)
+            && self.v.is(&w.value, a.address)
+            && a.data.iter().zip(data).all(|(&t, (f, c))| {
+                // Data may be there for more lanes than take part.
+                self.v.is(f, t) && (c.is_none() || self.same_condition(a.condition, c))
+            })
+    }
+
+    fn difference(&self, kind: &EffectKind, byte: u8, w: &Write, data: &[(Facts, Option<Facts>)]) -> String {
+        let pair = |what: &str, wanted: Term, got: &Facts| {
+            format!(
+                "another {what}, {} instead of {}",
+                self.v.facts_text(got, DEPTH),
+                self.v.text(wanted, DEPTH)
+            )
+        };
+        let EffectKind::Access(a) = kind else { return "it crosses a barrier".to_owned() };
+        if a.byte != byte || a.data.len() != data.len() {
+            return "another operation".to_owned();
+        }
+        if !self.v.is(&w.value, a.address) {
+            return pair("address", a.address, &w.value);
+        }
+        match (a.condition, &w.cond) {
+            (Some(c), Some(got)) if !self.v.is(got, c) => return pair("condition", c, got),
+            (None, Some(_)) | (Some(_), None) => return "other lanes".to_owned(),
+            _ => {}
+        }
+        match a.data.iter().zip(data).find(|(t, (f, _))| !self.v.is(f, **t)) {
+            Some((&t, (f, _))) => pair("data word", t, f),
+            None => "data for other lanes".to_owned(),
+        }
+    }
+
+    fn spill(&mut self, slot: u32, data: Option<(Facts, Option<Facts>)>) -> Done<()> {
+        match data {
+            Some((_, Some(_))) => return self.stop("a spill under a condition"),
+            Some((value, None)) => {
+                let slot = slot as usize;
+                if self.s.slots.len() <= slot {
+                    self.s.slots.resize(slot + 1, Facts::new());
+                }
+                self.s.slots[slot] = value;
+                self.s.stores |= MemClass::SPILL.0;
+            }
+            None => {
+                if self.s.stores & MemClass::SPILL.0 != 0 {
+                    return self.stop("a fill before the spills are waited for");
+                }
+                let facts = self.s.slots.get(slot as usize).cloned().unwrap_or_default();
+                let facts = if facts.is_empty() { self.unknown() } else { facts };
+                self.results.push_back(facts);
+            }
+        }
+        Ok(())
+    }
+}
