@@ -210,6 +210,10 @@ impl Machine<'_> {
             }
             MInst::TmuLoad { ty, count, test, .. } => {
                 let holds = self.enabled(b, &test, &uses, &mut at);
+                // Lanes that take no part get anything.
+                for &d in &defs {
+                    b.regs[d] = [0xbad0_0000 + self.steps as u32; LANES];
+                }
                 for l in (0..LANES).filter(|&l| holds[l]) {
                     for n in 0..count as usize {
                         let v = self.memory.read(uses[at][l].wrapping_add(4 * n as u32), bytes(ty));
@@ -229,6 +233,7 @@ impl Machine<'_> {
             }
             MInst::TmuAtomic { op, data, test, .. } => {
                 let holds = self.enabled(b, &test, &uses, &mut at);
+                b.regs[defs[0]] = [0xbad0_0000 + self.steps as u32; LANES];
                 for l in (0..LANES).filter(|&l| holds[l]) {
                     let old = self.memory.read_u32(uses[at][l]).map_err(|f| f.to_string())?;
                     let word = |n: usize| if n < data as usize { uses[at + 1 + n][l] as u64 } else { 1 };

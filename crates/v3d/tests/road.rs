@@ -1,0 +1,114 @@
+//! The whole road behind the front end: random programs, compiled in every configuration and run on the simulator,
+//! compute what the interpreter says of the module in source form.
+//!
+//! `KEMPE_SEEDS=n` and `KEMPE_FIRST_SEED=n` choose the programs.
+
+use kempe_ir::exec::{Environment, Inputs, Sizes};
+use kempe_ir::generate::{INPUT_WORDS, OUTPUT_WORDS, Shape, generate};
+use kempe_ir::inputs::Random;
+use kempe_ir::{Module, interp, text};
+use kempe_mir::{Artifact, UniformSource};
+use kempe_v3d::compile::{Options, compile};
+use kempe_v3d::instr::Version;
+use kempe_v3d::{asm, sim};
+
+fn seeds(default: u64) -> std::ops::Range<u64> {
+    let number = |name: &str| std::env::var(name).ok().and_then(|s| s.parse::<u64>().ok());
+    let first = number("KEMPE_FIRST_SEED").unwrap_or(0);
+    first..first + number("KEMPE_SEEDS").unwrap_or(default)
+}
+
+fn inputs(m: &Module, seed: u64) -> Inputs {
+    let mut r = Random(seed);
+    let mut words = |n: u32| (0..n).flat_map(|_| (r.bits() as u32).to_le_bytes()).collect::<Vec<u8>>();
+    let groups = 3;
+    let items = m.workgroup_items() * groups;
+    Inputs::new([groups, 1, 1])
+        .buffer(0, 0, words(INPUT_WORDS))
+        .buffer(0, 1, vec![0; (items * OUTPUT_WORDS * 4) as usize])
+        .buffer(0, 2, vec![0; 64])
+        .buffer(0, 3, words(16))
+        .push(words(4))
+}
+
+/// Contents of all buffers after a run on the simulator.
+fn simulate(m: &Module, a: &Artifact, version: Version, inputs: &Inputs) -> Result<Vec<Vec<u8>>, String> {
+    let start = sim::Start { version, threads: a.threads };
+    let wgs = if a.may_share_batches { 4 } else { 1 };
+    let scratch_threads = if a.scratch_bytes == 0 { 0 } else { start.scratch_threads() };
+    let sizes = Sizes {
+        wgs_per_supergroup: wgs,
+        scratch_bytes_per_thread: a.scratch_bytes,
+        threads: scratch_threads,
+    };
+    let env = Environment::new(m, inputs, sizes)?;
+    let uniforms = a
+        .uniforms
+        .iter()
+        .map(|u| match *u {
+            UniformSource::Const(c) => c,
+            UniformSource::Word(w, c) => env.word(w).wrapping_add(c),
+        })
+        .collect();
+    let mut program = sim::Program::new(version, a.code.clone(), uniforms, a.threads, a.workgroup_size);
+    program.single_segment = a.single_section;
+    let mut dispatch = sim::Dispatch::new(inputs.groups);
+    dispatch.wgs_per_supergroup = wgs;
+    if a.scratch_bytes != 0 {
+        dispatch.scratch = Some(sim::Scratch { base: env.scratch_base, bytes_per_thread: a.scratch_bytes });
+    }
+    let mut memory = env.memory.clone();
+    let order = sim::Order::Shuffled(a.code.len() as u64);
+    let outcome = sim::run(&program, &dispatch, &mut memory, &sim::Options { order, ..Default::default() });
+    if let Err(f) = outcome.result {
+        let from = f.pc.saturating_sub(8);
+        let near: String = (from..(f.pc + 4).min(a.code.len()))
+            .map(|n| format!("{n:5} {}\n", asm::disassemble(version, a.code[n], false)))
+            .collect();
+        return Err(format!("{f}\n{near}"));
+    }
+    Ok(env.buffer_contents(&memory).into_iter().map(<[u8]>::to_vec).collect())
+}
+
+#[test]
+fn random_programs_on_the_simulator() {
+    let mut compiled = 0;
+    let mut refused: Vec<(String, u64)> = Vec::new();
+    for seed in seeds(40) {
+        let shape = Shape { approximate: false, ..Shape::from_seed(seed) };
+        let source = generate(seed, &shape);
+        let inputs = inputs(&source, seed);
+        let env = Environment::new(&source, &inputs, Sizes::source()).unwrap();
+        let expected = interp::run(&source, &env, &interp::Options::source()).unwrap();
+        let expected = env.buffer_contents(&expected.memory);
+        let levels = [kempe_opt::Level::O0, kempe_opt::Level::O1, kempe_opt::Level::O2];
+        let mut m = source.clone();
+        kempe_opt::optimise(&mut m, levels[seed as usize % 3]);
+        for version in Version::ALL {
+            for (threads, force_spill) in [(Some(4), false), (Some(2), false), (None, false), (None, true)] {
+                let options = Options { threads, force_spill, ..Options::default() };
+                let what = format!("seed {seed}, {}, {options:?}", version.name());
+                let artifact = match compile(m.clone(), version, &options, &mut ()) {
+                    Ok(a) => a,
+                    Err(e) if !e.internal => {
+                        let reason = e.message.split(':').next().unwrap_or_default();
+                        let reason: String = reason.chars().filter(|c| !c.is_ascii_digit()).collect();
+                        match refused.iter_mut().find(|r| r.0 == reason) {
+                            Some(r) => r.1 += 1,
+                            None => refused.push((reason, 1)),
+                        }
+                        continue;
+                    }
+                    Err(e) => panic!("{what}: {e}\n{}", text::print(&m)),
+                };
+                let got = simulate(&source, &artifact, version, &inputs)
+                    .unwrap_or_else(|e| panic!("{what}: {e}\n{}", text::print(&m)));
+                assert!(got == expected, "{what}: the results differ\n{}", text::print(&m));
+                compiled += 1;
+            }
+        }
+    }
+    println!("{compiled} compiled; refused: {refused:?}");
+    let failures: u64 = refused.iter().map(|r| r.1).sum();
+    assert!(compiled > 0 && failures * 20 <= compiled, "{compiled} compiled, but {refused:?}");
+}
