@@ -48,8 +48,8 @@ pub fn one(seed: u64, targets: &[Version]) -> Vec<String> {
     let mut out = Vec::new();
     for &version in targets {
         for round in 0..2 {
-            let mut options = judge::Options::default();
-            options.level = [Level::O0, Level::O1, Level::O2, Level::O2][r.below(4) as usize];
+            let level = [Level::O0, Level::O1, Level::O2, Level::O2][r.below(4) as usize];
+            let mut options = judge::Options { level, ..judge::Options::default() };
             if round == 1 {
                 options.back.threads = [None, Some(2), Some(4)][r.below(3) as usize];
                 match r.below(3) {

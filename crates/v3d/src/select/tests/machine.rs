@@ -45,7 +45,7 @@ impl Machine<'_> {
             while list.iter().any(|b| !b.ended) {
                 for b in &mut list {
                     if !b.ended {
-                        self.to_barrier(b)?;
+                        self.until_barrier(b)?;
                     }
                 }
             }
@@ -53,7 +53,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    fn to_barrier(&mut self, b: &mut Batch) -> Result<(), String> {
+    fn until_barrier(&mut self, b: &mut Batch) -> Result<(), String> {
         loop {
             self.steps += 1;
             if self.steps > 20_000_000 {
