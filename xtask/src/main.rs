@@ -1,9 +1,11 @@
 //! Tasks of the developer that are no part of the product: `cargo xtask TASK`.
 //!
+//! ```text
 //!     cargo xtask oracles [NAME]...    runs the reference's oracle files, all or those whose name contains NAME
 //!     cargo xtask fuzz [--count N]     random programs down the whole road, simulator against interpreter
 //!     cargo xtask survey [--all]       compiles the compute modules of the corpus: how many, how fast, why not
 //!     cargo xtask simulate [-v]        runs corpus modules on the simulator against the interpreter
+//! ```
 
 mod corpus;
 mod fuzz;

@@ -234,8 +234,8 @@ fn wrong_command_lines_exit_with_2() {
 fn forcing_modes_are_obeyed() {
     let folder = Folder::new("compile-force");
     folder.file("a.spv", sample());
-    for threads in ["2", "4"] {
-        let r = json(&folder, 0, &["a.spv", "-t", BOTH, "--threads", threads]);
+    for threads in [2, 4] {
+        let r = json(&folder, 0, &["a.spv", "-t", BOTH, "--threads", &threads.to_string()]);
         assert!(r.iter().all(|r| r["stats"]["threads"] == threads && r["attempts"] == 1));
     }
     folder.run(&["compile", "a.spv", "-t", "v3d71", "--threads", "3"]).says(1, &["threads"]);

@@ -1,8 +1,8 @@
 //! Which operations fit into one instruction word.
 //!
-//! Rules 1 to 6, 14 to 18 of the reference, and its pairing section 16. The scheduler obeys the [DRV] forms of the
+//! Rules 1 to 6, 14 to 18 of the reference, and its pairing section 16. The scheduler obeys the `DRV` forms of the
 //! peripheral rules (15 on 4.2, 16 on 7.1) except where a chip result allows more: `ldtmu` may stand beside a TMU
-//! write on both chips [H], rule 14b.
+//! write on both chips (`H`), rule 14b.
 
 use super::uop::{UOp, flags_fit, for_add, units};
 use crate::instr::{Alu, Op, Part, Signals, Source, Version};

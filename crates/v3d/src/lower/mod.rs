@@ -1,7 +1,7 @@
 //! Lowering: from IR in source form to IR that instruction selection takes as it is.
 //!
 //! After this pass there are only the types bool, i32 and f32 and the operations that the machine has (or that
-//! selection expands to a fixed sequence); [`check`] states the form. One walk over the blocks in layout order
+//! selection expands to a fixed sequence); [`check()`] states the form. One walk over the blocks in layout order
 //! builds a new function; definitions precede uses in that order, so each source value is looked up as what it has
 //! become ([`Rep`]): one value, a pair of words (i64), a narrow integer or a half in the low bits of a word, or an
 //! address that is still a sum and a constant. An operation may need several blocks (a loop for the 64-bit
@@ -13,7 +13,7 @@
 //! * [`math`]: special functions, bit operations; [`divide`]: integer division
 //! * [`address`], [`memory`]: addresses, loads, stores, atomics
 //! * [`builtins`]: what an invocation knows of itself, and the start state that this is read from
-//! * [`lanes`]: subgroup operations; [`check`]: the form that is left
+//! * [`lanes`]: subgroup operations; [`check()`]: the form that is left
 //!
 //! Facts: reference sections 6.4, 6.5, 12.2, 12.5, 12.6, 13.5; in our words in docs/isa/v3d.md.
 //!

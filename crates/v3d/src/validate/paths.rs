@@ -194,7 +194,7 @@ impl Context {
     const TLB_WRITTEN: (u16, u16) = (8, 1);
     /// The VPM has been written and not been waited for.
     const VPM_OPEN: (u16, u16) = (9, 1);
-    /// What r5/rf0 holds (only in programs with ldvary), see [`Held`].
+    /// What r5/rf0 holds (only in programs with ldvary), see `Held`.
     const UNIFORM_REGISTER: (u16, u16) = (10, 3);
     /// Scoreboard: 0 free, 1 lock requested by a switch whose slots are running, 2 in force.
     const LOCK: (u16, u16) = (12, 3);
