@@ -1,6 +1,6 @@
 //! From the lowered IR to machine instructions over virtual registers.
 //!
-//! * [`prepare`]: the shape that selection wants; names, liveness
+//! * [`mod@prepare`]: the shape that selection wants; names, liveness
 //! * [`flow`]: which values are the same in all lanes, which lanes wait where
 //! * [`plan`]: the graph that the machine walks
 //! * [`vars`]: values that are written while some lanes must keep what they have
@@ -89,7 +89,7 @@ pub fn select_prepared(x: &Prepared, version: Version, threads: u32) -> Result<M
     emit::Emit::new(&x.prepared, &x.flow, &x.plan, &x.vars, version, threads).run()
 }
 
-/// [`prepare`] and [`select_prepared`].
+/// [`prepare()`] and [`select_prepared`].
 ///
 /// # Errors
 /// As these.
