@@ -2,7 +2,7 @@
 //!
 //! * [`function`]: machine code in SSA form over virtual registers; its program view is the allocator's own
 //! * [`order`]: scheduling before allocation
-//! * [`print`]: as text for people
+//! * [`mod@print`]: as text for people
 //! * [`symbolic`]: symbolic values, for the judge of the final words
 //! * [`artifact`]: the result of a compile
 
