@@ -27,12 +27,14 @@ pub enum Command {
     Asm(Asm),
     /// Check machine code against the rules of the hardware
     Validate(Validate),
+    /// Compile whole collections of shaders, and compare runs
+    Corpus(crate::corpus::Corpus),
     /// List the GPUs that code can be made for
     Targets,
 }
 
 /// A target, by its name.
-fn target_parser() -> impl TypedValueParser<Value = &'static dyn Target> {
+pub fn target_parser() -> impl TypedValueParser<Value = &'static dyn Target> {
     PossibleValuesParser::new(kempe::targets().iter().map(|target| target.name()))
         .try_map(|name| kempe::target(&name).ok_or("not a target"))
 }
@@ -332,7 +334,7 @@ fn groups(text: &str) -> Result<[u32; 3], String> {
     Ok(groups)
 }
 
-fn define(text: &str) -> Result<(String, Option<String>), String> {
+pub fn define(text: &str) -> Result<(String, Option<String>), String> {
     let (name, value) = match text.split_once('=') {
         Some((name, value)) => (name, Some(value.to_owned())),
         None => (text, None),
@@ -344,7 +346,7 @@ fn define(text: &str) -> Result<(String, Option<String>), String> {
 }
 
 /// `ID=VALUE` to the bits of the value: integers as they are, with a point an f32, `d` behind it an f64.
-fn spec(text: &str) -> Result<(u32, u64), String> {
+pub fn spec(text: &str) -> Result<(u32, u64), String> {
     let wrong = || "written ID=VALUE: 3=64, 3=-1, 3=0x10, 3=0.5 (f32), 3=0.5d (f64) or 3=true".to_owned();
     let (id, value) = text.split_once('=').ok_or_else(wrong)?;
     let id = id.trim().parse().map_err(|_| wrong())?;

@@ -6,6 +6,7 @@
 mod args;
 mod code;
 mod compile;
+mod corpus;
 mod io;
 mod run;
 mod table;
@@ -23,6 +24,7 @@ pub enum Exit {
     Fine = 0,
     Wrong = 1,
     Usage = 2,
+    Budget = 3,
     Bug = 4,
     Differs = 5,
 }
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
         args::Command::Validate(a) => code::validate(a),
         args::Command::Disasm(a) => code::disasm(a),
         args::Command::Asm(a) => code::asm(a),
+        args::Command::Corpus(a) => corpus::corpus(a),
         args::Command::Targets => code::targets(),
     };
     // Abandoned threads end with the process.

@@ -60,3 +60,8 @@ pub fn report(results: &[CompileResult], passes: bool) -> String {
     text.push('\n');
     text
 }
+
+/// One result as one line, without a line feed: for files of many results.
+pub fn line(result: &CompileResult) -> String {
+    serde_json::to_string(&form(result, false)).unwrap_or_default()
+}
