@@ -3,7 +3,7 @@
 //! * [`find`]: the shaders below a folder, in a stable order
 //! * [`run`]: compiles them in worker processes ([`pool`]) and writes one line for each result; [`worker`] is the other
 //!   end. A shader that hangs or takes its process with it costs a row, never the run.
-//! * [`file`]: the format of a run, and what a run that was interrupted left behind
+//! * [`mod@file`]: the format of a run, and what a run that was interrupted left behind
 //! * [`load`]: runs and tables of reference figures as rows; [`mod@compare`]: two of them, pair by pair; [`figures`]: means
 //!   and their confidence; [`report`]: the comparison as text, Markdown or JSON
 //!

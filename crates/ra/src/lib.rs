@@ -1,7 +1,7 @@
 //! Register allocation: data in, places and edits out.
 //!
 //! [`allocate`] brings the pressure of every set under its size first (in SSA form, splitting values), then gives places
-//! out in dominance order, and hands nothing out that checker A ([`check`]) has not agreed to. It knows no IR and no
+//! out in dominance order, and hands nothing out that checker A ([`check()`]) has not agreed to. It knows no IR and no
 //! GPU. `docs/register-allocation.md` has the overview.
 
 mod backing;
