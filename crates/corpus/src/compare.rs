@@ -40,6 +40,9 @@ const STATISTICS: [(&str, Better); 17] = [
 /// CPU time of the compile: never the same twice, so it is only judged when it is asked for by name.
 pub const TIME: &str = "compile_us";
 
+/// Whether a collection and a stage belong to a group.
+type Filter = Box<dyn Fn(&str, &str) -> bool>;
+
 fn better(stat: &str) -> Better {
     STATISTICS.iter().find(|row| row.0 == stat).map_or(Better::Lower, |row| row.1)
 }
@@ -303,8 +306,7 @@ fn section(target: String, pairs: Vec<Pair>, options: &Options) -> Section {
             _ => section.neither += 1,
         }
     }
-    let mut names: Vec<(String, Box<dyn Fn(&str, &str) -> bool>)> =
-        vec![("all".to_owned(), Box::new(|_: &str, _: &str| true))];
+    let mut names: Vec<(String, Filter)> = vec![("all".to_owned(), Box::new(|_: &str, _: &str| true))];
     let sided = section.gained.iter().chain(&section.lost);
     let stages: BTreeSet<&str> =
         both.iter().map(|(a, _)| a.stage.as_str()).chain(sided.clone().map(|s| s.stage.as_str())).collect();

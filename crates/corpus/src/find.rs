@@ -87,10 +87,10 @@ fn walk(folder: &Path, depth: u32, stages: &[&str], found: &mut Found) {
         let told = stage_of(&name);
         match extension {
             "glsl" if told.is_none() => found.without_stage += 1,
-            "spv" | "wgsl" | "glsl" | "comp" | "vert" | "frag" | "geom" | "tesc" | "tese" => {
-                if stages.is_empty() || told.is_none_or(|stage| stages.contains(&stage)) {
-                    found.shaders.push(path);
-                }
+            "spv" | "wgsl" | "glsl" | "comp" | "vert" | "frag" | "geom" | "tesc" | "tese"
+                if stages.is_empty() || told.is_none_or(|stage| stages.contains(&stage)) =>
+            {
+                found.shaders.push(path);
             }
             _ => {}
         }
