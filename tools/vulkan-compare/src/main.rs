@@ -29,6 +29,9 @@ const SKIPPED: u8 = 77;
 /// Most instructions of a run.
 const STEPS: u64 = 5_000_000;
 
+/// Larger modules are not chosen: the driver's compiler takes minutes for them.
+const LARGEST: usize = 32 << 10;
+
 /// Modules of the default comparison.
 const LIST: &str = include_str!("../modules.txt");
 
@@ -294,6 +297,9 @@ fn choose(corpus: &Corpus, want: usize) -> ExitCode {
                 break;
             }
             let usable = load(corpus, file).and_then(|subject| {
+                if subject.words.len() * 4 > LARGEST {
+                    return Err("larger than what the driver compiles in short time".to_owned());
+                }
                 let program = Program::new(&subject.module).map_err(|e| e.to_string())?;
                 let mut outputs: Vec<Vec<Vec<u8>>> = Vec::new();
                 let mut last = "the outputs do not differ".to_owned();
