@@ -19,9 +19,14 @@ use kempe_ir::*;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-/// Instructions of a loop that indexes a private array with a value of its own, or that the source wants unrolled.
-/// Private arrays live in scratch memory; every access that goes is worth many instructions.
-const FORCED_BUDGET: u32 = 4096;
+/// Instructions that the copies of a loop may come to when it indexes a private array with a value of its own. Private
+/// arrays live in scratch memory; every access that goes is worth many instructions.
+const ARRAY_BUDGET: u32 = 4096;
+/// The same when the source asks for unrolling, or the loop reads a table of constants. A wish: beyond this the
+/// instructions that unrolling saves are few among those that stay.
+const HINT_BUDGET: u32 = 1024;
+/// The same for a loop around loops that stay: what they are is copied as well, and little of it simplifies.
+const NESTED_BUDGET: u32 = 128;
 /// Instructions in the function beyond which nothing is unrolled any more: bounds growth over nested loops.
 const FUNCTION_LIMIT: usize = 30_000;
 /// Iterations that are tried.
@@ -98,10 +103,12 @@ fn plan(m: &Module, options: &Options, g: &Graph, dom: &Dom, loops: &Loops, l: u
     let range = &f.layout[lp.first as usize..=lp.last as usize];
     let body: u32 = range.iter().map(|&b| cost(f, b)).sum();
     let hint = f.blocks[lp.header].loop_hint;
-    let forced = hint == LoopHint::Unroll || indexes_private(m, range, lp.header);
-    let budget = match hint {
-        LoopHint::DontUnroll => body,
-        _ if forced => FORCED_BUDGET.max(options.unroll_budget),
+    let nested = loops.list.get(l as usize + 1).is_some_and(|inner| inner.first <= lp.last);
+    let budget = match (hint, indexes(m, range, lp.header)) {
+        (LoopHint::DontUnroll, _) => body,
+        (_, Some(Space::Private)) => ARRAY_BUDGET.max(options.unroll_budget),
+        _ if nested => NESTED_BUDGET.min(options.unroll_budget),
+        (LoopHint::Unroll, _) | (_, Some(_)) => HINT_BUDGET.max(options.unroll_budget),
         _ => options.unroll_budget,
     };
     let most = (budget / body.max(1)).clamp(1, MAX_TRIPS);
@@ -113,19 +120,21 @@ fn plan(m: &Module, options: &Options, g: &Graph, dom: &Dom, loops: &Loops, l: u
     Some(Plan { header: lp.header, first: lp.first, last: lp.last, back_edges, growth })
 }
 
-/// The loop indexes a private variable by something that its header's parameters decide.
-fn indexes_private(m: &Module, range: &[Block], header: Block) -> bool {
+/// The space of arrays (private ones before tables of constants) that the loop indexes by something that its header's
+/// parameters decide.
+fn indexes(m: &Module, range: &[Block], header: Block) -> Option<Space> {
     let f = &m.func;
     let mut varies: FxHashMap<Value, ()> = f.blocks[header].params.iter().map(|&p| (p, ())).collect();
-    let mut local = false;
+    let mut found = None;
     for &b in range {
         for &i in &f.blocks[b].insts {
             let d = &f.insts[i];
-            if d.op == Op::Lea
-                && matches!(d.ty, Type::Ptr(Space::Private | Space::Constant))
-                && d.args.get(1).is_some_and(|v| varies.contains_key(v))
-            {
-                local = true;
+            if d.op == Op::Lea && d.args.get(1).is_some_and(|v| varies.contains_key(v)) {
+                match d.ty {
+                    Type::Ptr(Space::Private) => return Some(Space::Private),
+                    Type::Ptr(Space::Constant) => found = Some(Space::Constant),
+                    _ => {}
+                }
             }
             if d.op.effect() == Effect::Pure && d.args.iter().any(|a| varies.contains_key(a)) {
                 for &r in &d.results {
@@ -134,7 +143,7 @@ fn indexes_private(m: &Module, range: &[Block], header: Block) -> bool {
             }
         }
     }
-    local
+    found
 }
 
 /// The instructions that the conditions of the exits depend on, in order, and the parameters of the header.
