@@ -3,6 +3,7 @@
 //! ```text
 //!     cargo xtask oracles [NAME]...    runs the reference's oracle files, all or those whose name contains NAME
 //!     cargo xtask fuzz [--count N]     random programs down the whole road, simulator against interpreter
+//!     cargo xtask mutate [--count N]   changes correct results in one thing: do the judges object?
 //!     cargo xtask survey [--all]       compiles the compute modules of the corpus: how many, how fast, why not
 //!     cargo xtask simulate [-v]        runs corpus modules on the simulator against the interpreter
 //! ```
@@ -10,6 +11,7 @@
 mod corpus;
 mod fuzz;
 mod judge;
+mod mutate;
 mod oracles;
 mod simulate;
 mod survey;
@@ -23,10 +25,11 @@ fn main() -> ExitCode {
     match task.as_str() {
         "oracles" => oracles::run(&args),
         "fuzz" => fuzz::run(&args),
+        "mutate" => mutate::run(&args),
         "survey" => survey::run(&args),
         "simulate" => simulate::run(&args),
         _ => {
-            eprintln!("usage: cargo xtask oracles|fuzz|survey|simulate ...");
+            eprintln!("usage: cargo xtask oracles|fuzz|mutate|survey|simulate ...");
             ExitCode::from(2)
         }
     }
