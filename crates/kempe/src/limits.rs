@@ -63,7 +63,7 @@ const STACK: usize = 256 << 20;
 const POLL: Duration = Duration::from_millis(20);
 
 /// A thread that waits instead of computing uses no CPU time: this many times the limit may pass on the wall.
-const WALL_FACTOR: u32 = 4;
+const WALL_FACTOR: u32 = 10;
 
 /// What a guarded thread holds.
 struct Account {
