@@ -3,7 +3,6 @@
 //! ```text
 //!     cargo xtask oracles [NAME]...    runs the reference's oracle files, all or those whose name contains NAME
 //!     cargo xtask fuzz [--count N]     random programs down the whole road, simulator against interpreter
-//!     cargo xtask mutate [--count N]   changes correct results in one thing: do the judges object?
 //!     cargo xtask survey [--all]       compiles the compute modules of the corpus: how many, how fast, why not
 //!     cargo xtask simulate [-v]        runs corpus modules on the simulator against the interpreter
 //! ```
@@ -11,7 +10,6 @@
 mod corpus;
 mod fuzz;
 mod judge;
-mod mutate;
 mod oracles;
 mod simulate;
 mod survey;
@@ -25,11 +23,10 @@ fn main() -> ExitCode {
     match task.as_str() {
         "oracles" => oracles::run(&args),
         "fuzz" => fuzz::run(&args),
-        "mutate" => mutate::run(&args),
         "survey" => survey::run(&args),
         "simulate" => simulate::run(&args),
         _ => {
-            eprintln!("usage: cargo xtask oracles|fuzz|mutate|survey|simulate ...");
+            eprintln!("usage: cargo xtask oracles|fuzz|survey|simulate ...");
             ExitCode::from(2)
         }
     }

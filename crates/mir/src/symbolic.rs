@@ -28,9 +28,8 @@ pub trait Node: Copy + Eq + Hash {
 /// Everything a place is known to hold: each of these expressions describes its contents. Few, sorted.
 pub type Facts = SmallVec<[Term; 2]>;
 
-/// Most facts kept for one place: in the first round through a loop, all parameters that begin with the same value have the
-/// same places.
-pub const MAX_FACTS: usize = 512;
+/// Most facts kept for one place.
+pub const MAX_FACTS: usize = 64;
 
 /// Adds a fact, if there is room.
 pub fn add_fact(facts: &mut Facts, t: Term) {

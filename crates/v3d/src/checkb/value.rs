@@ -10,7 +10,6 @@ use kempe_ir::UniformWord;
 use kempe_mir::UniformSource;
 use kempe_mir::symbolic::{Facts, Node, Term, Terms, add_fact};
 use kempe_ra::{Block, Program};
-use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 
 /// An expression. The first group are leaves.
@@ -28,8 +27,6 @@ pub(super) enum Value {
     Loaded(u32, u8, Block),
     /// Contents of a place of which nothing is known, numbered inside a block.
     Unknown(u32, Block),
-    /// Contents of which several expressions are known, by number.
-    Group(u32),
     /// A word of the side band: address of the first, number.
     Side(Term, u8),
     /// Operations, sources with their modifiers.
@@ -60,8 +57,9 @@ impl Node for Value {
     fn children(&self) -> SmallVec<[Term; 3]> {
         use Value::*;
         match *self {
-            Undefined | Const(_) | Word(..) | Payload(_) | Param(..) | Loaded(..) | Unknown(..)
-            | Group(_) | Zero(_) => SmallVec::new(),
+            Undefined | Const(_) | Word(..) | Payload(_) | Param(..) | Loaded(..) | Unknown(..) | Zero(_) => {
+                SmallVec::new()
+            }
             Side(a, _) | One(_, _, a) | IsZero(a) | IsNegative(a) | Not(a) => smallvec![a],
             Two(_, _, ab) | Product(ab) | Less(ab) | Below(ab) | Carry(ab) | Float(_, _, ab) | Both(ab) => {
                 SmallVec::from_slice(&ab)
@@ -80,8 +78,8 @@ impl Node for Value {
 }
 
 /// Most combinations of facts that are looked up for one operation, and that are followed when none is known.
-const MAX_LOOKUPS: usize = 1 << 16;
-const MAX_NEW: usize = 8;
+const MAX_LOOKUPS: usize = 1024;
+const MAX_NEW: usize = 4;
 
 /// The expressions of one comparison.
 pub(super) struct Values {
@@ -90,22 +88,13 @@ pub(super) struct Values {
     /// Some expression of the machine code is made from an undefined value.
     uses_undefined: bool,
     sealed: bool,
-    groups: Vec<Facts>,
-    group_numbers: FxHashMap<Facts, u32>,
 }
 
 impl Values {
     pub fn new(program: &Program) -> Values {
         let mut terms = Terms::new(program);
         let undefined = terms.intern(Value::Undefined);
-        Values {
-            terms,
-            undefined,
-            uses_undefined: false,
-            sealed: false,
-            groups: Vec::new(),
-            group_numbers: FxHashMap::default(),
-        }
+        Values { terms, undefined, uses_undefined: false, sealed: false }
     }
 
     pub fn seal(&mut self) {
@@ -288,7 +277,6 @@ impl Values {
             Value::Param(r, _) => format!("v{r}"),
             Value::Loaded(i, k, _) => format!("loaded {i}.{k}"),
             Value::Unknown(n, _) => format!("unknown {n}"),
-            Value::Group(n) => format!("contents {n}"),
             Value::Side(a, k) => format!("side({}, {k})", of(a)),
             Value::Zero(op) => op.name().to_owned(),
             Value::One(op, u, a) => format!("{}{}({})", op.name(), u.name(), of(a)),
