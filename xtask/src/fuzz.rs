@@ -1,4 +1,4 @@
-//! Random programs down the whole road: `cargo xtask fuzz [--count N] [--seed S] [--target T] [--one SEED]`.
+//! Random programs down the whole road: `cargo xtask fuzz [--count N] [--seed S] [--target T] [--one SEED] [--verify]`.
 //!
 //! Every program is made for both targets at the natural register limit and at a random low one, at random levels of
 //! optimisation and thread counts; the simulator must equal the interpreter, and nothing on the way may object.
@@ -40,7 +40,7 @@ pub fn inputs(seed: u64, shape: &Shape) -> Inputs {
 }
 
 /// One seed: everything that went wrong, as text.
-pub fn one(seed: u64, targets: &[Version]) -> Vec<String> {
+pub fn one(seed: u64, targets: &[Version], verify: bool) -> Vec<String> {
     let shape = Shape::from_seed(seed);
     let m = generate(seed, &shape);
     let inputs = inputs(seed, &shape);
@@ -50,6 +50,7 @@ pub fn one(seed: u64, targets: &[Version]) -> Vec<String> {
         for round in 0..2 {
             let level = [Level::O0, Level::O1, Level::O2, Level::O2][r.below(4) as usize];
             let mut options = judge::Options { level, ..judge::Options::default() };
+            options.back.verify = verify;
             if round == 1 {
                 options.back.threads = [None, Some(2), Some(4)][r.below(3) as usize];
                 match r.below(3) {
@@ -90,7 +91,9 @@ pub fn run(args: &[String]) -> ExitCode {
     let mut count = 1000u64;
     let mut first = 1u64;
     let mut targets = Version::ALL.to_vec();
-    let mut it = args.iter();
+    // Checker B reads every result too.
+    let verify = args.iter().any(|a| a == "--verify");
+    let mut it = args.iter().filter(|a| *a != "--verify");
     while let Some(a) = it.next() {
         let value = it.next().cloned().unwrap_or_default();
         match a.as_str() {
@@ -110,7 +113,7 @@ pub fn run(args: &[String]) -> ExitCode {
     let start = std::time::Instant::now();
     std::panic::set_hook(Box::new(|_| {}));
     let failures: Vec<String> =
-        (first..first + count).into_par_iter().flat_map_iter(|s| one(s, &targets)).collect();
+        (first..first + count).into_par_iter().flat_map_iter(|s| one(s, &targets, verify)).collect();
     for f in failures.iter().take(40) {
         println!("{f}");
     }

@@ -26,7 +26,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { level: Level::O2, back: compile::Options { verify: true, ..compile::Options::default() } }
+        Options { level: Level::O2, back: compile::Options::default() }
     }
 }
 
