@@ -29,6 +29,8 @@ const HINT_BUDGET: u32 = 1024;
 const NESTED_BUDGET: u32 = 128;
 /// Instructions in the function beyond which nothing is unrolled any more: bounds growth over nested loops.
 const FUNCTION_LIMIT: usize = 30_000;
+/// The same for loops that nothing forces: long code misses the instruction cache.
+const PLAIN_LIMIT: usize = 2_000;
 /// Iterations that are tried.
 const MAX_TRIPS: u32 = 1024;
 /// Instructions of the slice that the conditions depend on.
@@ -55,7 +57,8 @@ pub fn run(m: &mut Module, options: &Options) -> bool {
                 continue;
             }
             let Some(plan) = plan(m, options, &g, &dom, &loops, l as u32) else { continue };
-            if size + plan.growth as usize > FUNCTION_LIMIT && plan.back_edges > 0 {
+            let limit = if plan.forced { FUNCTION_LIMIT } else { PLAIN_LIMIT };
+            if size + plan.growth as usize > limit && plan.back_edges > 0 {
                 continue;
             }
             if unroll(m, &g, &plan) {
@@ -84,6 +87,8 @@ struct Plan {
     /// How often the back edge is taken.
     back_edges: u32,
     growth: u32,
+    /// The source asks for it, or memory goes away.
+    forced: bool,
 }
 
 /// Instructions that become code.
@@ -104,7 +109,9 @@ fn plan(m: &Module, options: &Options, g: &Graph, dom: &Dom, loops: &Loops, l: u
     let body: u32 = range.iter().map(|&b| cost(f, b)).sum();
     let hint = f.blocks[lp.header].loop_hint;
     let nested = loops.list.get(l as usize + 1).is_some_and(|inner| inner.first <= lp.last);
-    let budget = match (hint, indexes(m, range, lp.header)) {
+    let indexed = indexes(f, g, range, lp.header);
+    let forced = indexed.is_some() || hint == LoopHint::Unroll;
+    let budget = match (hint, indexed) {
         (LoopHint::DontUnroll, _) => body,
         (_, Some(Space::Private)) => ARRAY_BUDGET.max(options.unroll_budget),
         _ if nested => NESTED_BUDGET.min(options.unroll_budget),
@@ -117,33 +124,56 @@ fn plan(m: &Module, options: &Options, g: &Graph, dom: &Dom, loops: &Loops, l: u
     if back_edges > 0 && growth > budget {
         return None;
     }
-    Some(Plan { header: lp.header, first: lp.first, last: lp.last, back_edges, growth })
+    Some(Plan { header: lp.header, first: lp.first, last: lp.last, back_edges, growth, forced })
 }
 
-/// The space of arrays (private ones before tables of constants) that the loop indexes by something that its header's
-/// parameters decide.
-fn indexes(m: &Module, range: &[Block], header: Block) -> Option<Space> {
-    let f = &m.func;
-    let mut varies: FxHashMap<Value, ()> = f.blocks[header].params.iter().map(|&p| (p, ())).collect();
-    let mut found = None;
-    for &b in range {
-        for &i in &f.blocks[b].insts {
-            let d = &f.insts[i];
-            if d.op == Op::Lea && d.args.get(1).is_some_and(|v| varies.contains_key(v)) {
-                match d.ty {
-                    Type::Ptr(Space::Private) => return Some(Space::Private),
-                    Type::Ptr(Space::Constant) => found = Some(Space::Constant),
-                    _ => {}
-                }
-            }
-            if d.op.effect() == Effect::Pure && d.args.iter().any(|a| varies.contains_key(a)) {
-                for &r in &d.results {
-                    varies.insert(r, ());
+/// The space of memory (private before tables of constants) that the loop accesses at addresses which unrolling makes
+/// constant: they follow from constants and from parameters of the header that do.
+fn indexes(f: &Function, g: &Graph, range: &[Block], header: Block) -> Option<Space> {
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    enum Known {
+        Always,
+        Unrolled,
+    }
+    let latches: SmallVec<[crate::graph::Edge; 4]> =
+        g.preds(header).iter().copied().filter(|e| g.is_back(e.from, header)).collect();
+    let mut params: Vec<u16> = (0..f.blocks[header].params.len() as u16)
+        .filter(|&n| initial(f, g, header, n).is_some() && latch_arg(f, &latches, n).is_some())
+        .collect();
+    // A parameter stays known when what comes back is: drop those for which it is not, and look again.
+    loop {
+        let mut known: FxHashMap<Value, Known> =
+            params.iter().map(|&n| (f.blocks[header].params[n as usize], Known::Unrolled)).collect();
+        let of = |known: &FxHashMap<Value, Known>, v: Value| {
+            let outside = || {
+                f.def_inst(v).is_some_and(|i| matches!(f.insts[i].op, Op::Const | Op::VarAddr | Op::Uniform))
+            };
+            known.get(&v).copied().or_else(|| outside().then_some(Known::Always))
+        };
+        let mut found = None;
+        for &b in range {
+            for &i in &f.blocks[b].insts {
+                let d = &f.insts[i];
+                if d.op.effect() == Effect::Pure && d.results.len() == 1 && d.op != Op::Undef {
+                    let all = d.args.iter().map(|&a| of(&known, a)).collect::<Option<SmallVec<[Known; 4]>>>();
+                    if let Some(all) = all {
+                        known.insert(d.results[0], all.into_iter().max().unwrap_or(Known::Always));
+                    }
+                } else if let (Op::Load | Op::Store, Imm::Mem(mem)) = (d.op, d.imm)
+                    && matches!(mem.space, Space::Private | Space::Constant)
+                    && of(&known, d.args[0]) == Some(Known::Unrolled)
+                    && found != Some(Space::Private)
+                {
+                    found = Some(mem.space);
                 }
             }
         }
+        let before = params.len();
+        params.retain(|&n| latch_arg(f, &latches, n).is_some_and(|v| of(&known, v).is_some()));
+        if params.len() == before {
+            return found;
+        }
     }
-    found
 }
 
 /// The instructions that the conditions of the exits depend on, in order, and the parameters of the header.
