@@ -247,7 +247,7 @@ impl<'a> Emit<'a> {
         }
         let def = self.p.def_pos(root);
         if self.is_here(def) {
-            if self.val[root].is_none() && values::is_lazy(self.p, root) {
+            if self.val[root].is_none() && self.p.is_lazy(root) {
                 self.make(root);
             }
         } else if let Some(var) = self.vars.of(root)

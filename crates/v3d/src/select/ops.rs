@@ -43,7 +43,7 @@ impl Emit<'_> {
             if self.p.root(r) != r || values::is_remade(self.p, r) || d.op == Op::Payload {
                 return;
             }
-            if values::is_lazy(self.p, r) && !self.vars.is_far(r) && self.vars.of(r).is_none() {
+            if self.p.is_lazy(r) && !self.vars.is_far(r) && self.vars.of(r).is_none() {
                 return;
             }
             if self.has_reg(r) {
@@ -180,7 +180,7 @@ impl Emit<'_> {
     /// The operation behind a value, if it was left for its uses and this block is where it is.
     fn folded(&self, v: Value) -> Option<(Op, Value)> {
         let root = self.p.root(v);
-        if !self.is_here(self.p.def_pos(root)) || !values::is_lazy(self.p, root) {
+        if !self.is_here(self.p.def_pos(root)) || !self.p.is_lazy(root) {
             return None;
         }
         let d = self.p.inst_of(root)?;

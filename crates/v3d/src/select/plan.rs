@@ -68,6 +68,8 @@ pub(super) struct Plan {
     pub preds: Vec<SmallVec<[u32; 4]>>,
     /// Immediate dominators on the machine.
     idom: Vec<u32>,
+    /// Number in the dominator tree in preorder, and the number behind the last block below.
+    tree: Vec<(u32, u32)>,
     /// By position: certainly some lane runs there.
     pub occupied: Vec<bool>,
     /// Number by which lanes wait for a block.
@@ -91,6 +93,7 @@ impl Plan {
             exits: vec![Exit::End; n],
             preds: vec![SmallVec::new(); n],
             idom: vec![NONE; n],
+            tree: vec![(0, 0); n],
             occupied: vec![false; n],
             number: vec![0; n],
             frequency: vec![0.0; n],
@@ -101,6 +104,7 @@ impl Plan {
             masks_change: vec![false; p.cfg.loops.len()],
         };
         plan.exits(p, flow);
+        plan.number_tree();
         plan.numbers(p, flow);
         plan.edge_blocks(p);
         plan.mask_changes(p, flow);
@@ -108,11 +112,44 @@ impl Plan {
     }
 
     /// Every walk to `b` comes through `a`.
-    pub fn dominates(&self, a: u32, mut b: u32) -> bool {
-        while b > a && b != NONE {
+    pub fn dominates(&self, a: u32, b: u32) -> bool {
+        let (a, b) = (self.tree[a as usize], self.tree[b as usize]);
+        a.0 <= b.0 && b.0 < a.1
+    }
+
+    /// The same while the tree grows; far away the answer may be a wrong no.
+    fn dominates_nearby(&self, a: u32, mut b: u32) -> bool {
+        for _ in 0..64 {
+            if b <= a || b == NONE {
+                break;
+            }
             b = self.idom[b as usize];
         }
         a == b
+    }
+
+    /// Numbers the dominator tree. A dominator stands before what it dominates.
+    fn number_tree(&mut self) {
+        let n = self.idom.len();
+        let mut size = vec![1u32; n];
+        for b in (1..n).rev() {
+            if let Some(s) = self.idom.get(b).and_then(|&d| (d != NONE).then_some(d as usize)) {
+                size[s] += size[b];
+            }
+        }
+        let mut next = vec![1u32; n];
+        for b in 0..n {
+            let start = match self.idom[b] {
+                NONE => 0,
+                d => {
+                    let start = next[d as usize];
+                    next[d as usize] += size[b];
+                    start
+                }
+            };
+            self.tree[b] = (start, start + size[b]);
+            next[b] = start + 1;
+        }
     }
 
     fn exits(&mut self, p: &Prepared, flow: &Flow) {
@@ -161,7 +198,7 @@ impl Plan {
             self.idom[a] = idom;
             let header = p.loop_at(at).is_some();
             // The same lanes as at a dominating place.
-            let same = seen.get(&open).copied().filter(|&s| self.dominates(s, at));
+            let same = seen.get(&open).copied().filter(|&s| self.dominates_nearby(s, at));
             self.occupied[a] = flow.arm(p, at).is_none() && (!flow.partial[a] || occupied || same.is_some());
             if self.occupied[a] && same.is_none() {
                 seen.insert(open, at);

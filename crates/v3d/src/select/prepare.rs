@@ -34,6 +34,9 @@ const SHORT_ARM: u32 = 16;
 /// As much costs a branch with its test and slots.
 const TRIVIAL_ARMS: u32 = 5;
 
+/// Most operations in a row that are left for their use.
+const LONGEST_CHAIN: u8 = 16;
+
 /// A function ready for selection. Blocks are numbered by position.
 pub(super) struct Prepared {
     pub func: Function,
@@ -44,6 +47,8 @@ pub(super) struct Prepared {
     root: Table<Value, Value>,
     /// Values (by root) that some effect or condition depends on.
     live: Table<Value, bool>,
+    /// Left for its uses, by root.
+    lazy: Table<Value, bool>,
     /// How often instructions and conditions use each root.
     uses: Table<Value, u32>,
     /// Position of the block of every root's definition.
@@ -81,6 +86,7 @@ impl Prepared {
         }
         let mut p = Prepared {
             live: Table::new(func.values.len(), false),
+            lazy: Table::new(func.values.len(), false),
             uses: Table::new(func.values.len(), 0),
             def_pos: Table::new(func.values.len(), NONE),
             func,
@@ -94,6 +100,7 @@ impl Prepared {
         p.positions();
         p.mark_live();
         p.count_uses();
+        p.find_lazy();
         p.find_arms();
         Ok(p)
     }
@@ -186,9 +193,10 @@ impl Prepared {
         self.def_pos[root]
     }
 
-    /// Used exactly once, by an instruction or a condition.
-    pub fn is_used_once(&self, root: Value) -> bool {
-        self.uses[root] == 1
+    /// Made where it is used and not where it stands.
+    #[inline]
+    pub fn is_lazy(&self, root: Value) -> bool {
+        self.lazy[root]
     }
 
     /// Whether anything depends on this root.
@@ -282,6 +290,24 @@ impl Prepared {
             for t in b.term.targets() {
                 for &a in &t.args {
                     self.uses[self.root[a]] += 2;
+                }
+            }
+        }
+    }
+
+    /// Chains are cut, because making the last one makes all before it.
+    fn find_lazy(&mut self) {
+        let mut depth = Table::new(self.func.values.len(), 0u8);
+        for p in 0..self.cfg.len() {
+            for &i in &self.func.blocks[self.func.layout[p]].insts {
+                let d = &self.func.insts[i];
+                let [r] = d.results.as_slice() else { continue };
+                if self.root[*r] == *r && super::values::may_be_lazy(d, self.uses[*r] == 1) {
+                    let below = d.args.iter().map(|&a| depth[self.root[a]]).max().unwrap_or(0);
+                    if below < LONGEST_CHAIN {
+                        depth[*r] = below + 1;
+                        self.lazy[*r] = true;
+                    }
                 }
             }
         }

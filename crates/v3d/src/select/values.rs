@@ -88,12 +88,11 @@ pub(super) fn side_band(p: &Prepared, d: &InstData, mem: MemImm) -> Option<(Base
 }
 
 /// Operations that are made at their use, because they often disappear into it.
-pub(super) fn is_lazy(p: &Prepared, root: Value) -> bool {
-    let Some(d) = p.inst_of(root) else { return false };
+pub(super) fn may_be_lazy(d: &InstData, used_once: bool) -> bool {
     d.op.is_compare()
         || matches!(d.op, Op::Fneg | Op::Fabs | Op::UnpackHalfLo | Op::UnpackHalfHi)
         || (d.op == Op::Not && d.ty == Type::Bool)
-        || (matches!(d.op, Op::And | Op::Or) && d.ty == Type::Bool && p.is_used_once(root))
+        || (matches!(d.op, Op::And | Op::Or) && d.ty == Type::Bool && used_once)
 }
 
 /// The number of a payload word, which stands in a register from the start of the program on.
