@@ -6,7 +6,8 @@
 //! in different work-groups. Atomic accesses do not conflict with each other. A store of the value that is already
 //! there changes nothing and is no race.
 //!
-//! Left out: of several readers only the last is remembered, so a race of three can be missed.
+//! Each byte remembers its last writer and all readers since, so that every race is found: if an access is in order
+//! with the latest ones before it, it is in order with all.
 
 use super::access::Place;
 use crate::exec::{Environment, LaneContext, Memory, Region};
@@ -34,25 +35,46 @@ impl fmt::Display for Race {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// Who made the accesses of one kind that later ones must be in order with.
+#[derive(Clone, Copy, Default)]
 struct Stamp {
-    group: u32,
-    /// Local index plus one; 0: nobody.
+    /// Local index plus one; 0: nobody; [`SEVERAL`].
     who: u32,
+    /// [`SEVERAL`] when they are of several work-groups.
+    group: u32,
     epoch: u32,
 }
 
-const NOBODY: Stamp = Stamp { group: 0, who: 0, epoch: 0 };
-/// An atomic access: by nobody in particular.
-const ATOMIC: u32 = u32::MAX;
+const SEVERAL: u32 = u32::MAX;
 
-#[derive(Clone, Copy)]
-struct Cell {
-    writer: Stamp,
-    reader: Stamp,
+impl Stamp {
+    /// Nothing orders these accesses before one of `me`.
+    fn meets(&self, me: Stamp) -> bool {
+        let same = self.who == me.who && self.group == me.group;
+        self.who != 0 && !same && (self.group != me.group || self.epoch == me.epoch)
+    }
+
+    /// `me` joins; earlier ones that are in order before it need not be remembered.
+    fn join(&mut self, me: Stamp) {
+        if !self.meets(me) {
+            *self = me;
+        } else {
+            let group = if self.group == me.group { me.group } else { SEVERAL };
+            *self = Stamp { who: SEVERAL, group, epoch: me.epoch };
+        }
+    }
 }
 
-const UNTOUCHED: Cell = Cell { writer: NOBODY, reader: NOBODY };
+#[derive(Clone, Copy, Default)]
+struct Cell {
+    /// Those that wrote the value that is there.
+    writer: Stamp,
+    reader: Stamp,
+    /// The writers were atomic.
+    atomic: bool,
+    /// They changed the value.
+    changed: bool,
+}
 
 /// Who touched what.
 pub(super) struct Races {
@@ -76,7 +98,7 @@ impl Races {
         let memory = &env.memory;
         let scratch = memory.region_at(env.scratch_base);
         let watched = |(n, r): (usize, &Region)| {
-            if r.writable && Some(n) != scratch { vec![UNTOUCHED; r.bytes.len()] } else { Vec::new() }
+            if r.writable && Some(n) != scratch { vec![Cell::default(); r.bytes.len()] } else { Vec::new() }
         };
         Races {
             cells: memory.regions().iter().enumerate().map(watched).collect(),
@@ -90,7 +112,7 @@ impl Races {
     pub fn new_workgroups(&mut self) {
         self.epoch += 1;
         if let Some(cells) = self.shared.map(|r| &mut self.cells[r]) {
-            cells.fill(UNTOUCHED);
+            cells.fill(Cell::default());
         }
     }
 
@@ -105,13 +127,7 @@ impl Races {
             return;
         }
         let group = lane.group[0].wrapping_add(lane.group[1] << 11).wrapping_add(lane.group[2] << 21);
-        let who = if how == Touch::Atomic { ATOMIC } else { lane.local_index + 1 };
-        let me = Stamp { group, who, epoch: self.epoch };
-        let meets = |other: Stamp| {
-            let same = other.who == me.who && other.group == me.group;
-            let both_atomic = other.who == ATOMIC && who == ATOMIC;
-            other.who != 0 && !same && !both_atomic && (other.epoch == me.epoch || other.group != me.group)
-        };
+        let me = Stamp { who: lane.local_index + 1, group, epoch: self.epoch };
         for n in 0..bytes as usize {
             let cell = &mut self.cells[region][offset + n];
             let changes = match how {
@@ -119,9 +135,11 @@ impl Races {
                 Touch::Write(mask) => mask >> (8 * n) & 0xff != 0,
                 Touch::Atomic => true,
             };
-            let conflict = if meets(cell.writer) && (changes || how == Touch::Read) {
+            let both_atomic = how == Touch::Atomic && cell.atomic;
+            let with_write = cell.writer.meets(me);
+            let conflict = if with_write && !both_atomic && (changes || how == Touch::Read && cell.changed) {
                 Some(cell.writer)
-            } else if changes && meets(cell.reader) {
+            } else if changes && cell.reader.meets(me) {
                 Some(cell.reader)
             } else {
                 None
@@ -131,16 +149,76 @@ impl Races {
                     region: memory.regions()[region].name.clone(),
                     offset: offset + n,
                     first: (other.group, other.who.wrapping_sub(1)),
-                    second: (me.group, me.who.wrapping_sub(1)),
+                    second: (me.group, me.who - 1),
                 });
                 return;
             }
             match how {
-                Touch::Read => cell.reader = me,
-                // A store that changes nothing is as good as a read.
-                Touch::Write(_) if !changes => cell.reader = me,
-                _ => cell.writer = me,
+                Touch::Read => cell.reader.join(me),
+                _ => {
+                    // Without an order between them, all of these writers count; otherwise the last.
+                    let again = cell.writer.who == me.who && cell.writer.group == me.group;
+                    let earlier = (with_write || again && cell.writer.epoch == me.epoch) && cell.changed;
+                    cell.writer.join(me);
+                    cell.changed = changes || earlier;
+                    cell.atomic = how == Touch::Atomic;
+                }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lane(group: u32, local_index: u32) -> LaneContext {
+        LaneContext { group: [group, 0, 0], local_index, wg_in_memory: 0, workgroup_items: 64 }
+    }
+
+    /// Whether a list of accesses races; `None` is a barrier.
+    fn race(list: &[Option<(LaneContext, Touch)>]) -> bool {
+        let mut memory = Memory::new();
+        memory.place("a", vec![0; 8], true).unwrap();
+        let mut r = Races { cells: vec![vec![Cell::default(); 8]], shared: None, epoch: 1, first: None };
+        for access in list {
+            match access {
+                Some((lane, how)) => r.touch(&memory, Place::Flat(0, 4), 2, lane, *how),
+                None => r.barrier(),
+            }
+        }
+        r.first.is_some()
+    }
+
+    #[test]
+    fn orders() {
+        use Touch::{Atomic, Read};
+        let (a, b, c, d) = (lane(0, 1), lane(0, 2), lane(1, 1), lane(0, 3));
+        let write = Touch::Write(0xff);
+        let same = Touch::Write(0);
+        let s = |l: LaneContext, t: Touch| Some((l, t));
+        assert!(!race(&[s(a, write), s(a, Read), s(a, write)]));
+        assert!(race(&[s(a, write), s(b, Read)]));
+        assert!(race(&[s(a, write), s(c, Read)]));
+        assert!(!race(&[s(a, write), None, s(b, Read)]));
+        assert!(race(&[s(a, write), None, s(c, Read)]));
+        assert!(race(&[s(a, Read), s(b, write)]));
+        assert!(!race(&[s(a, Read), None, s(b, write)]));
+        // One of several readers is not in order with the writer.
+        assert!(race(&[s(a, Read), s(b, Read), s(a, write)]));
+        assert!(race(&[s(a, Read), s(b, Read), s(b, write)]));
+        assert!(race(&[s(c, Read), s(a, Read), None, s(a, write)]));
+        assert!(!race(&[s(a, Read), s(d, Read), None, s(b, write)]));
+        // The value that is there already.
+        assert!(!race(&[s(a, same), s(b, Read), s(c, same)]));
+        assert!(race(&[s(a, write), s(b, same), s(c, Read)]));
+        assert!(race(&[s(a, same), s(b, write)]));
+        assert!(race(&[s(a, write), s(a, same), s(b, Read)]));
+        // Atomics among themselves, and with others.
+        assert!(!race(&[s(a, Atomic), s(b, Atomic), s(c, Atomic)]));
+        assert!(!race(&[s(a, Atomic), s(b, Atomic), None, s(d, Read)]));
+        assert!(race(&[s(a, Atomic), s(c, Atomic), None, s(d, Read)]));
+        assert!(race(&[s(a, Atomic), s(b, Read)]));
+        assert!(race(&[s(a, write), s(b, Atomic)]));
     }
 }
