@@ -5,6 +5,7 @@
 //!     cargo xtask fuzz [--count N]     random programs down the whole road, simulator against interpreter
 //!     cargo xtask survey [--all]       compiles the compute modules of the corpus: how many, how fast, why not
 //!     cargo xtask simulate [-v]        runs corpus modules on the simulator against the interpreter
+//!     cargo xtask vulkan [FILE]...     the interpreter against a Vulkan driver on the CPU (tools/vulkan-compare)
 //! ```
 
 mod corpus;
@@ -25,9 +26,24 @@ fn main() -> ExitCode {
         "fuzz" => fuzz::run(&args),
         "survey" => survey::run(&args),
         "simulate" => simulate::run(&args),
+        "vulkan" => vulkan(&args),
         _ => {
-            eprintln!("usage: cargo xtask oracles|fuzz|survey|simulate ...");
+            eprintln!("usage: cargo xtask oracles|fuzz|survey|simulate|vulkan ...");
             ExitCode::from(2)
+        }
+    }
+}
+
+/// Runs the comparison with a Vulkan driver, which is a program of its own because nothing else needs Vulkan. Exit code
+/// 77: there is no driver or no corpus.
+fn vulkan(args: &[String]) -> ExitCode {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let run = ["run", "--release", "--quiet", "--package", "vulkan-compare", "--"];
+    match std::process::Command::new(cargo).args(run).args(args).status() {
+        Ok(s) => ExitCode::from(s.code().and_then(|c| u8::try_from(c).ok()).unwrap_or(1)),
+        Err(e) => {
+            eprintln!("cargo cannot be started: {e}");
+            ExitCode::FAILURE
         }
     }
 }

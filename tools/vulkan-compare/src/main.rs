@@ -22,6 +22,7 @@ use kempe_ir::inputs::{Usage, Verdict, search};
 use kempe_ir::interp::{Form, Options, Program, Stop};
 use kempe_ir::{Module, ResKind};
 use std::process::{Command, ExitCode};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Nothing to compare with.
 const SKIPPED: u8 = 77;
@@ -257,25 +258,28 @@ fn all(files: &[String]) -> ExitCode {
         }
     }
     let Ok(me) = std::env::current_exe() else { return ExitCode::from(1) };
-    let mut good = 0;
-    for file in files {
-        let out = Command::new(&me).args(["--one", file]).output();
-        match out {
-            Ok(o) if o.status.success() => {
-                good += 1;
-                print!("{}", String::from_utf8_lossy(&o.stdout));
-            }
-            Ok(o) => {
-                let text = String::from_utf8_lossy(&o.stdout);
-                if text.is_empty() {
-                    println!("CRASH\t{file}\t{}", o.status);
-                } else {
-                    print!("{text}");
+    let next = AtomicUsize::new(0);
+    let good = AtomicUsize::new(0);
+    let worker = || {
+        while let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let text = match Command::new(&me).args(["--one", file]).output() {
+                Ok(o) => {
+                    good.fetch_add(o.status.success() as usize, Ordering::Relaxed);
+                    let text = String::from_utf8_lossy(&o.stdout).into_owned();
+                    if text.is_empty() { format!("CRASH\t{file}\t{}\n", o.status) } else { text }
                 }
-            }
-            Err(e) => println!("CRASH\t{file}\t{e}"),
+                Err(e) => format!("CRASH\t{file}\t{e}\n"),
+            };
+            // One call a line, so that lines do not mix.
+            print!("{text}");
         }
-    }
+    };
+    std::thread::scope(|s| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, |n| n.get()) {
+            s.spawn(worker);
+        }
+    });
+    let good = good.into_inner();
     println!("vulkan {good}/{}", files.len());
     ExitCode::from((good != files.len() || files.is_empty()) as u8)
 }
