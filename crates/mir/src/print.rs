@@ -2,11 +2,11 @@
 
 use crate::function::Mir;
 use kempe_ra::{Operand, OperandKind, VReg};
-use std::fmt::{Debug, Write};
+use std::fmt::{Display, Write};
 
 /// The text of a function: one instruction a line, registers as `v7` with the name of the source behind it where it is
 /// known. The operands stand in front of what the target says about the instruction.
-pub fn print<I: Debug>(mir: &Mir<I>) -> String {
+pub fn print<I: Display>(mir: &Mir<I>) -> String {
     let mut out = String::new();
     let list = |vregs: &[VReg]| vregs.iter().map(|&v| vreg(mir, v)).collect::<Vec<_>>().join(", ");
     for (b, block) in mir.program.blocks.iter().enumerate() {
@@ -29,7 +29,7 @@ pub fn print<I: Debug>(mir: &Mir<I>) -> String {
             let (defs, uses) = (pick(true), pick(false));
             let equals = if defs.is_empty() { "" } else { " = " };
             let gap = if uses.is_empty() { "" } else { "  " };
-            writeln!(out, "  {i:>4}: {defs}{equals}{uses}{gap}; {:?}", mir.data[i as usize])
+            writeln!(out, "  {i:>4}: {defs}{equals}{uses}{gap}; {}", mir.data[i as usize])
                 .unwrap_or_default();
         }
         for edge in &block.succs {

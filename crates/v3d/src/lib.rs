@@ -10,6 +10,7 @@ pub mod instr;
 pub mod lower;
 pub mod magic;
 pub mod mops;
+mod mops_text;
 pub mod ops;
 pub mod regs;
 pub mod select;

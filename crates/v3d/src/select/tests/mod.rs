@@ -1,3 +1,4 @@
+mod golden;
 mod machine;
 
 use super::select;

@@ -1,0 +1,126 @@
+//! Machine instructions before allocation as text: what stands behind the operands in a listing. `_` is the next use
+//! operand.
+
+use crate::instr::{Pack, Unpack, small_value};
+use crate::mops::{Cmp, CmpOp, MInst, Src, Test, When};
+use std::fmt::{self, Display, Formatter};
+
+struct Operand(Src, Unpack);
+
+impl Display for Operand {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Src::None => f.write_str("-")?,
+            Src::Use => f.write_str("_")?,
+            Src::Imm(code) => match small_value(code) {
+                Some(v) if code < 32 => write!(f, "{}", v as i32)?,
+                Some(v) => write!(f, "{:?}", f32::from_bits(v))?,
+                None => write!(f, "imm({code})")?,
+            },
+        }
+        match self.1 {
+            Unpack::None => Ok(()),
+            u => write!(f, ".{}", u.name()),
+        }
+    }
+}
+
+fn sources(f: &mut Formatter<'_>, src: &[Src; 2], unpack: &[Unpack; 2]) -> fmt::Result {
+    let mut first = true;
+    for (&s, &u) in src.iter().zip(unpack) {
+        if s != Src::None {
+            write!(f, "{}{}", if first { " " } else { ", " }, Operand(s, u))?;
+            first = false;
+        }
+    }
+    Ok(())
+}
+
+impl Display for Cmp {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let name = match self.op {
+            CmpOp::NonZero => "nonzero",
+            CmpOp::Ieq => "ieq",
+            CmpOp::Slt => "slt",
+            CmpOp::Ult => "ult",
+            CmpOp::Feq => "feq",
+            CmpOp::Flt => "flt",
+            CmpOp::Fle => "fle",
+        };
+        write!(f, "{}{name}", if self.invert { "not " } else { "" })?;
+        sources(f, &self.src, &self.unpack)
+    }
+}
+
+impl Display for Test {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if self.mask {
+            f.write_str("running _")?;
+        }
+        if let Some(c) = &self.cmp {
+            write!(f, "{}{c}", if self.mask { " and " } else { "" })?;
+        }
+        Ok(())
+    }
+}
+
+fn guard(f: &mut Formatter<'_>, test: &Option<Test>) -> fmt::Result {
+    match test {
+        Some(t) => write!(f, " if {t}"),
+        None => Ok(()),
+    }
+}
+
+impl Display for MInst {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            MInst::Entry => f.write_str("entry"),
+            MInst::Alu { op, pack, src, unpack, test } => {
+                f.write_str(op.name())?;
+                match pack {
+                    Pack::None => {}
+                    Pack::L => f.write_str(".l")?,
+                    Pack::H => f.write_str(".h")?,
+                }
+                sources(f, src, unpack)?;
+                guard(f, test)
+            }
+            MInst::Select { test, src, unpack } => {
+                f.write_str("select")?;
+                sources(f, src, unpack)?;
+                write!(f, " if {test}")
+            }
+            MInst::Mul32 { src } => {
+                f.write_str("mul32")?;
+                sources(f, src, &[Unpack::None; 2])
+            }
+            MInst::Uniform(word) => write!(f, "uniform {word:?}"),
+            MInst::Sideband { count } => write!(f, "sideband x{count}"),
+            MInst::TmuLoad { ty, count, class, test } => {
+                write!(f, "load {ty:?} x{count} class {}", class.0)?;
+                guard(f, test)
+            }
+            MInst::TmuStore { ty, count, class, test } => {
+                write!(f, "store {ty:?} x{count} class {}", class.0)?;
+                guard(f, test)
+            }
+            MInst::TmuAtomic { op, data, class, test } => {
+                write!(f, "atomic {op} x{data} class {}", class.0)?;
+                guard(f, test)
+            }
+            MInst::TmuWait => f.write_str("wait"),
+            MInst::Barrier => f.write_str("barrier"),
+            MInst::Branch { test, when } => {
+                let when = match when {
+                    When::Lane0 => "lane 0",
+                    When::NotLane0 => "not lane 0",
+                    When::Any => "any",
+                    When::NoLane => "none",
+                };
+                write!(f, "branch {when}: {test}")
+            }
+            MInst::Jump => f.write_str("jump"),
+            MInst::End => f.write_str("end"),
+        }
+    }
+}
