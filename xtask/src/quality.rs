@@ -17,8 +17,11 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-/// Yardsticks and what the reference says of them on each target: instructions, spills, fills, seconds of CPU.
-const YARDSTICKS: [(&str, [Option<(u32, u32, u32, f64)>; 2]); 8] = [
+/// Instructions, spills, fills, seconds of CPU; `None`: not run, or it never finished.
+type Known = Option<(u32, u32, u32, f64)>;
+
+/// Yardsticks and what the reference says of them on each target.
+const YARDSTICKS: [(&str, [Known; 2]); 8] = [
     ("bitonic16", [None, None]),
     ("bitonic32", [None, None]),
     ("bitonic64", [Some((1723, 27, 52, 0.45)), Some((1602, 34, 64, 0.44))]),
