@@ -1,0 +1,168 @@
+//! The allocator's edits, and the spill area.
+
+use super::{Expander, Frame, Pending, Value, reg};
+use crate::finish::uop::{Kind, Origin, UOp, dest, mov, source};
+use crate::instr::{Dest, Loc, Op, Part, Signals, Source, Version};
+use crate::magic;
+use crate::mops::{MInst, MemClass, Src};
+use kempe_ir::UniformWord;
+use kempe_mir::UniformSource;
+use kempe_ra::{Edit, Unit};
+use smallvec::SmallVec;
+
+impl Expander<'_> {
+    pub(super) fn slot_address(&mut self, slot: u32) -> Value {
+        let base = source(self.frame.spill_base);
+        if slot == 0 {
+            return Value { source: base, vreg: None };
+        }
+        self.load_uniform(self.frame.spill_scratch, UniformSource::Const(64 * slot));
+        Value { source: source(self.frame.spill_scratch), vreg: None }
+    }
+
+    pub(super) fn start_at_slot(&mut self, slot: u32, seq: u32, first: bool) {
+        let address = self.slot_address(slot);
+        if slot == 0 {
+            self.tmu_start(0xff, address, None, seq, first);
+        } else {
+            let mut op = UOp::alu(Part::new(
+                Op::Add,
+                Dest::Magic(magic::TMUA),
+                source(self.frame.spill_base),
+                address.source,
+            ));
+            op.kind = Kind::TmuWrite { seq, first, last: true };
+            self.emit(op);
+        }
+    }
+
+    pub(super) fn edit(&mut self, e: Edit) {
+        let touches = |this: &Self, u: Unit| this.is_pending(this.loc(u));
+        // What an edit reads must stay where it is: its definition cannot move to a TMU register any more.
+        match e {
+            Edit::Copy { from, .. } | Edit::Spill { from, .. } => {
+                let from = self.loc(from);
+                self.holds[reg(from)] = None;
+            }
+            _ => {}
+        }
+        match e {
+            Edit::Copy { from, to } => {
+                let (from, to) = (self.loc(from), self.loc(to));
+                self.before_access(&[from, to], matches!(to, Loc::Acc(_)));
+                self.origin = Origin::Copy;
+                self.emit_part(mov(dest(to), source(from)));
+            }
+            Edit::Swap { a, b } => {
+                if touches(self, a) || touches(self, b) {
+                    self.collect();
+                }
+                let (a, b) = (self.loc(a), self.loc(b));
+                if matches!(a, Loc::Acc(_)) || matches!(b, Loc::Acc(_)) {
+                    self.collect();
+                }
+                self.origin = Origin::Copy;
+                // The scheduler sees three exclusive-ors; nothing else is free for sure.
+                for (d, s) in [(a, b), (b, a), (a, b)] {
+                    self.emit_part(Part::new(Op::Xor, dest(d), source(d), source(s)));
+                }
+            }
+            Edit::Spill { from, slot } => {
+                let from = self.loc(from);
+                self.before_access(&[from, self.frame.spill_scratch], false);
+                self.origin = Origin::Spill;
+                let seq = self.new_sequence(0);
+                // The slot's address word must be there before the sequence opens.
+                let address = self.slot_address(slot.0);
+                self.tmu_write(
+                    magic::TMUD,
+                    Value { source: source(from), vreg: None },
+                    None,
+                    seq,
+                    (true, false),
+                );
+                if slot.0 == 0 {
+                    self.tmu_start(0xff, address, None, seq, false);
+                } else {
+                    let base = source(self.frame.spill_base);
+                    let mut op = UOp::alu(Part::new(Op::Add, Dest::Magic(magic::TMUA), base, address.source));
+                    op.kind = Kind::TmuWrite { seq, first: false, last: true };
+                    self.emit(op);
+                }
+                self.stores.0 |= MemClass::SPILL.0;
+            }
+            Edit::Fill { slot, to } => {
+                let to = self.loc(to);
+                self.before_access(&[to, self.frame.spill_scratch], matches!(to, Loc::Acc(_)));
+                self.wait_for(MemClass::SPILL);
+                self.origin = Origin::Fill;
+                let seq = self.new_sequence(1);
+                self.start_at_slot(slot.0, seq, true);
+                self.pending.push(Pending {
+                    seq,
+                    dests: SmallVec::from_slice(&[Some(to)]),
+                    origin: Origin::Fill,
+                    inst: self.inst,
+                });
+                // A collected fill must not wait behind a switch that its own target would not survive.
+                if matches!(to, Loc::Acc(_)) {
+                    self.collect();
+                }
+            }
+            Edit::Recompute { recipe, to } => {
+                let to = self.loc(to);
+                self.before_access(&[to], matches!(to, Loc::Acc(_)));
+                self.origin = Origin::Recompute;
+                let what = self.mir.recipes.get(recipe.0 as usize).copied();
+                self.recompute(what, to);
+            }
+        }
+        self.origin = Origin::Program;
+    }
+
+    /// Emits a recipe: the definition it names, once more.
+    pub(super) fn recompute(&mut self, what: Option<MInst>, to: Loc) {
+        match what {
+            Some(MInst::Uniform(word)) => self.load_uniform(to, word),
+            Some(MInst::Alu { op, src, .. }) => {
+                let s = |s: Src| match s {
+                    Src::Imm(c) => Source::Small(c),
+                    _ => Source::None,
+                };
+                self.emit_part(Part::new(op, dest(to), s(src[0]), s(src[1])));
+            }
+            _ => self.bad_recipe = true,
+        }
+    }
+
+    /// The base of the spill area of this lane, once at the start: thread * bytes + lane * 4 + address.
+    pub fn spill_base_setup(frame: &Frame) -> Vec<UOp> {
+        let base = frame.spill_base;
+        // A per-lane temporary: on 4.2 r5 holds one value per quad only, and no accumulator is in use yet.
+        let temp = match frame.version {
+            Version::V42 => Loc::Acc(0),
+            Version::V71 => frame.spill_scratch,
+        };
+        let word = Loc::uniform(frame.version);
+        let ldunif = |w: UniformSource| {
+            let mut op = UOp::signal(Signals::LDUNIF, None);
+            op.uniform = Some(w);
+            op
+        };
+        let alu = |op: Op, d: Loc, a: Source, b: Source| UOp::alu(Part::new(op, dest(d), a, b));
+        let mut ops = vec![
+            alu(Op::Tidx, base, Source::None, Source::None),
+            ldunif(UniformSource::Word(UniformWord::ScratchBytesPerThread, 0)),
+            alu(Op::Umul24, base, source(base), source(word)),
+            alu(Op::Eidx, temp, Source::None, Source::None),
+            alu(Op::Shl, temp, source(temp), Source::Small(2)),
+            alu(Op::Add, base, source(base), source(temp)),
+            ldunif(UniformSource::Word(UniformWord::ScratchAddr, 16 * frame.private_bytes)),
+            alu(Op::Add, base, source(base), source(word)),
+        ];
+        for op in &mut ops {
+            op.origin = Origin::Spill;
+        }
+        ops
+    }
+}
