@@ -475,9 +475,9 @@ impl<'a> Checker<'a> {
             }
             if op.kind == OperandKind::EarlyDef {
                 for (other, used) in ops.iter().enumerate() {
+                    // (Even a use that reads nothing: the machine may not allow the same name twice.)
                     if used.kind == OperandKind::Use
                         && op.tied != Some(other as u8)
-                        && !program.vregs[used.vreg.0 as usize].undefined
                         && span(other).intersects(&mine)
                     {
                         return Err(format!(

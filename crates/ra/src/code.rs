@@ -81,10 +81,42 @@ pub(crate) struct Code {
     pub vregs: Vec<VRegInfo>,
 }
 
+/// By value: does an instruction read it, directly or through parameters?
+fn read_values(program: &Program) -> Vec<bool> {
+    let mut read = vec![false; program.vregs.len()];
+    let mut param_of = vec![(u32::MAX, 0); program.vregs.len()];
+    for (block, info) in program.blocks.iter().enumerate() {
+        for (index, param) in info.params.iter().enumerate() {
+            param_of[param.0 as usize] = (block as u32, index);
+        }
+    }
+    let mut waiting: Vec<VReg> = Vec::new();
+    let uses = program.operands.iter().filter(|op| op.kind == OperandKind::Use).map(|op| op.vreg);
+    for vreg in uses {
+        if !std::mem::replace(&mut read[vreg.0 as usize], true) {
+            waiting.push(vreg);
+        }
+    }
+    while let Some(vreg) = waiting.pop() {
+        let (block, index) = param_of[vreg.0 as usize];
+        let Some(info) = program.blocks.get(block as usize) else { continue };
+        for pred in &info.preds {
+            let succs = &program.blocks[pred.0 as usize].succs;
+            for arg in succs.iter().filter(|edge| edge.to.0 == block).map(|edge| edge.args[index]) {
+                if !std::mem::replace(&mut read[arg.0 as usize], true) {
+                    waiting.push(arg);
+                }
+            }
+        }
+    }
+    read
+}
+
 impl Code {
     pub fn new(program: &Program, graph: &Graph) -> Code {
         let mut name: Vec<u32> = (0..program.vregs.len() as u32).collect();
         let mut moved: Vec<(u32, u32, u32)> = Vec::new();
+        let read = read_values(program);
         for &block in &graph.rpo {
             let info = &program.blocks[block as usize];
             if info.params.is_empty() || info.preds.len() != 1 {
@@ -97,7 +129,8 @@ impl Code {
                 let source = &program.vregs[arg as usize];
                 if source.undefined || source.home == program.vregs[param.0 as usize].home {
                     name[param.0 as usize] = arg;
-                } else {
+                } else if read[param.0 as usize] {
+                    // (A copy for a parameter that nothing reads would keep its argument alive.)
                     moved.push((block, param.0, arg));
                 }
             }

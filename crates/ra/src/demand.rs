@@ -352,7 +352,7 @@ pub(crate) struct Node {
     pub main: bool,
     /// The def of this node is written before the uses are read.
     pub early: bool,
-    /// When the place is taken: [`READING`], [`WRITING`] or both.
+    /// When the place is taken: [`READING`], [`WRITING`] or both; or how it is named ([`EARLY`], [`IDLE`]).
     pub phases: u8,
     /// Phases in which it counts.
     pub counts: u8,
@@ -361,6 +361,10 @@ pub(crate) struct Node {
 pub(crate) const READING: u8 = 1;
 pub(crate) const WRITING: u8 = 2;
 pub(crate) const BOTH: u8 = 3;
+/// Besides: written before anything is read, so that not even a use that reads nothing may name the place.
+pub(crate) const EARLY: u8 = 4;
+/// Named by a use that reads nothing: any place but one that is written early.
+pub(crate) const IDLE: u8 = 8;
 
 /// How many places there are in `mask` for something `size` units wide.
 fn windows(mask: &UnitMask, size: u32) -> u32 {
@@ -392,8 +396,9 @@ pub(crate) fn nodes(code: &Code, limits: &Limits, step: &Step, tight: bool, out:
             continue;
         }
         if code.is_undefined(op.vreg.0) {
-            // Takes nothing, but its position in a vector must exist.
-            if op.vector.is_some() && !ops.iter().any(|other| other.tied == Some(index as u8)) {
+            // Takes nothing, but its position in a vector must exist, and an early def must keep off its fixed unit.
+            let named = op.vector.is_some() || op.fixed.is_some();
+            if named && !ops.iter().any(|other| other.tied == Some(index as u8)) {
                 out.push(Node {
                     value: NONE,
                     ops: SmallVec::from_slice(&[index as u8]),
@@ -401,10 +406,10 @@ pub(crate) fn nodes(code: &Code, limits: &Limits, step: &Step, tight: bool, out:
                     set: op.set,
                     fixed: op.fixed,
                     vector: op.vector,
-                    size: 1,
+                    size: code.vregs[op.vreg.0 as usize].size,
                     main: false,
                     early: false,
-                    phases: 0,
+                    phases: IDLE,
                     counts: 0,
                 });
             }
@@ -455,7 +460,7 @@ pub(crate) fn nodes(code: &Code, limits: &Limits, step: &Step, tight: bool, out:
                 if let Some(def) = tie {
                     node.def = def as u32;
                     node.early = early_tie(index);
-                    node.phases = BOTH;
+                    node.phases = if node.early { BOTH | EARLY } else { BOTH };
                     node.counts = BOTH;
                 }
             }
@@ -469,14 +474,18 @@ pub(crate) fn nodes(code: &Code, limits: &Limits, step: &Step, tight: bool, out:
                 size: info.size,
                 main: false,
                 early: tie.is_some() && early_tie(index),
-                phases: if tie.is_some() { BOTH } else { READING },
+                phases: match tie {
+                    Some(_) if early_tie(index) => BOTH | EARLY,
+                    Some(_) => BOTH,
+                    None => READING,
+                },
                 counts: if tie.is_some() { BOTH } else { READING },
             }),
         }
     }
     place_defs(code, limits, ops, out);
     if tight {
-        for node in out {
+        for node in out.iter_mut().filter(|node| node.phases != IDLE) {
             node.counts = BOTH;
         }
     }
@@ -526,7 +535,7 @@ fn place_defs(code: &Code, limits: &Limits, ops: &[Operand], out: &mut Vec<Node>
         size: code.vregs[op.vreg.0 as usize].size,
         main: false,
         early: op.kind == OperandKind::EarlyDef,
-        phases: if op.kind == OperandKind::EarlyDef { BOTH } else { WRITING },
+        phases: if op.kind == OperandKind::EarlyDef { BOTH | EARLY } else { WRITING },
         counts: if op.kind == OperandKind::EarlyDef { BOTH } else { WRITING },
     };
     // Tied defs: the node of the use, or a new one when the use reads nothing.
@@ -546,63 +555,62 @@ fn place_defs(code: &Code, limits: &Limits, ops: &[Operand], out: &mut Vec<Node>
             }
         }
     }
-    // Defs with a fixed unit first: they have the least choice.
-    for fixed in [true, false] {
-        for (index, op) in ops.iter().enumerate() {
-            if op.kind == OperandKind::Use
-                || op.tied.is_some()
-                || op.fixed.is_some() != fixed
-                || out.iter().any(|node| node.def == index as u32)
-            {
-                continue;
-            }
-            let size = code.vregs[op.vreg.0 as usize].size;
-            let mut best: Option<usize> = None;
-            let mut rivals = false;
-            if op.kind == OperandKind::Def && op.vector.is_none() {
-                for (at, node) in out.iter().enumerate() {
-                    if node.main || node.def != NONE || node.value == NONE || node.vector.is_some() {
-                        continue;
-                    }
-                    if node.size != size || size > 1 {
-                        // Wide places that are fixed apart from each other.
-                        rivals |= match (node.fixed, op.fixed) {
-                            (Some(a), Some(b)) => !overlap(a, node.size, b, size),
-                            _ => false,
-                        };
-                        continue;
-                    }
-                    let fits = match (node.fixed, op.fixed) {
-                        (Some(a), Some(b)) => a == b,
-                        (Some(unit), None) => limits.sets[op.set.0 as usize].contains(unit),
-                        (None, Some(unit)) => limits.sets[node.set.0 as usize].contains(unit),
-                        (None, None) => limits.nested(node.set, op.set) || limits.nested(op.set, node.set),
+    // Defs with a fixed unit first, then by the size of their set: what has the least choice comes first. Taking over a
+    // use narrows both; in this order no def of a wide set takes the place that one of a narrow set needs.
+    let mut order: SmallVec<[u8; 8]> = (0..ops.len() as u8).collect();
+    order.retain(|&mut index| {
+        let op = &ops[index as usize];
+        op.kind != OperandKind::Use && op.tied.is_none() && out.iter().all(|node| node.def != index as u32)
+    });
+    order.sort_by_key(|&index| {
+        let op = &ops[index as usize];
+        (op.fixed.is_none(), limits.sets[op.set.0 as usize].count())
+    });
+    for index in order.into_iter().map(usize::from) {
+        let op = &ops[index];
+        let size = code.vregs[op.vreg.0 as usize].size;
+        let mut best: Option<(u8, usize)> = None;
+        let mut rivals = false;
+        if op.kind == OperandKind::Def && op.vector.is_none() {
+            for (at, node) in out.iter().enumerate() {
+                if node.main || node.def != NONE || node.value == NONE || node.vector.is_some() {
+                    continue;
+                }
+                if node.size != size || size > 1 {
+                    // Wide places that are fixed apart from each other.
+                    rivals |= match (node.fixed, op.fixed) {
+                        (Some(a), Some(b)) => !overlap(a, node.size, b, size),
+                        _ => false,
                     };
-                    rivals |= !fits;
-                    let exact = node.set == op.set && node.fixed == op.fixed;
-                    if fits && (best.is_none() || exact) {
-                        best = Some(at);
-                        if exact {
-                            break;
-                        }
-                    }
+                    continue;
+                }
+                let fits = match (node.fixed, op.fixed) {
+                    (Some(a), Some(b)) => a == b,
+                    (Some(unit), None) => limits.sets[op.set.0 as usize].contains(unit),
+                    (None, Some(unit)) => limits.sets[node.set.0 as usize].contains(unit),
+                    (None, None) => limits.nested(node.set, op.set) || limits.nested(op.set, node.set),
+                };
+                rivals |= !fits;
+                let alike = 2 * (node.fixed == op.fixed) as u8 + (node.set == op.set) as u8;
+                if fits && best.is_none_or(|(most, _)| alike > most) {
+                    best = Some((alike, at));
                 }
             }
-            match best {
-                Some(at) => {
-                    out[at].def = index as u32;
-                    narrow(limits, &mut out[at], op);
-                    out[at].ops.push(index as u8);
-                    out[at].phases = BOTH;
-                    out[at].counts = BOTH;
+        }
+        match best {
+            Some((_, at)) => {
+                out[at].def = index as u32;
+                narrow(limits, &mut out[at], op);
+                out[at].ops.push(index as u8);
+                out[at].phases = BOTH;
+                out[at].counts = BOTH;
+            }
+            None => {
+                let mut node = plain(index, op);
+                if rivals {
+                    node.counts = BOTH;
                 }
-                None => {
-                    let mut node = plain(index, op);
-                    if rivals {
-                        node.counts = BOTH;
-                    }
-                    out.push(node);
-                }
+                out.push(node);
             }
         }
     }

@@ -90,7 +90,7 @@ pub enum OperandKind {
     Use,
     /// Written at the end: may share a unit with a use that dies here.
     Def,
-    /// Written before the uses are read: shares a unit with no use.
+    /// Written before the uses are read: shares a unit with no use but the one it is tied to, not even an undefined one.
     EarlyDef,
 }
 

@@ -606,8 +606,12 @@ impl Scan<'_> {
         true
     }
 
-    /// Units for operands that read nothing: any that is legal there.
+    /// Units for operands that read nothing: any that is legal there and not written early.
     fn place_undefined(&mut self, ops: &[Operand], bases: &[(Group, u16)]) -> bool {
+        let mut early = UnitMask::EMPTY;
+        for (index, op) in ops.iter().enumerate().filter(|(_, op)| op.kind == OperandKind::EarlyDef) {
+            early = early.or(&self.span(op.vreg.0, self.op_units[index]));
+        }
         for (index, op) in ops.iter().enumerate() {
             if self.op_units[index].0 != NO_UNIT {
                 continue;
@@ -616,8 +620,7 @@ impl Scan<'_> {
                 self.op_units[index] = self.op_units[def];
                 continue;
             }
-            let mask = self.limits.sets[op.set.0 as usize];
-            let size = self.code.vregs[op.vreg.0 as usize].size as u32;
+            let mask = self.limits.sets[op.set.0 as usize].minus(&early);
             let unit = if let Some(part) = op.vector {
                 let known = bases.iter().find(|entry| entry.0 == part.group).map(|entry| entry.1);
                 let base = known.or_else(|| {
@@ -626,7 +629,7 @@ impl Scan<'_> {
                     all.find(|&base| {
                         members().all(|o| {
                             let unit = Unit(base + o.vector.map_or(0, |v| v.index as u16));
-                            self.limits.sets[o.set.0 as usize].contains(unit)
+                            self.limits.sets[o.set.0 as usize].minus(&early).contains(unit)
                         })
                     })
                 });
@@ -635,11 +638,10 @@ impl Scan<'_> {
             } else if let Some(fixed) = op.fixed {
                 fixed
             } else {
-                let bases = Scan::bases(&mask, size, size.next_power_of_two());
-                let Some(unit) = bases.first() else { return false };
+                let Some(unit) = self.free_places(op.vreg.0, &mask).first() else { return false };
                 unit
             };
-            if !UnitMask::run(unit, size).is_subset_of(&mask) {
+            if !self.span(op.vreg.0, unit).is_subset_of(&mask) {
                 return false;
             }
             self.op_units[index] = unit;

@@ -10,7 +10,7 @@
 //! matching a heuristic there; [`crate::demand::nodes`] pairs defs with dying uses so that it hardly ever matters.
 
 use crate::code::{Code, Step};
-use crate::demand::{BOTH, Limits, Node, READING, WRITING};
+use crate::demand::{BOTH, EARLY, IDLE, Limits, Node, READING, WRITING};
 use crate::graph::NONE;
 use crate::masks::{MAX_UNITS, UnitMask};
 use crate::problem::Unit;
@@ -79,38 +79,50 @@ pub(crate) fn value_item(code: &Code, limits: &Limits, vreg: u32, lost: &UnitMas
     }
 }
 
-/// Units taken in each phase.
+/// Units taken in each phase. (Uses that read nothing, in `idle`, are never taken back, so they may share.)
 #[derive(Clone, Copy)]
 struct Taken {
     reading: UnitMask,
     writing: UnitMask,
+    early: UnitMask,
+    idle: UnitMask,
 }
 
 impl Taken {
+    /// What something with these phases must keep off.
     fn in_phases(&self, phases: u8) -> UnitMask {
-        match phases {
+        let taken = match phases & BOTH {
             0 => UnitMask::EMPTY,
             READING => self.reading,
             WRITING => self.writing,
             _ => self.reading.or(&self.writing),
+        };
+        match phases & (EARLY | IDLE) {
+            EARLY => taken.or(&self.idle),
+            IDLE => taken.or(&self.early),
+            _ => taken,
         }
     }
 
+    fn parts(&mut self, phases: u8) -> impl Iterator<Item = &mut UnitMask> {
+        let parts = [
+            (READING, &mut self.reading),
+            (WRITING, &mut self.writing),
+            (EARLY, &mut self.early),
+            (IDLE, &mut self.idle),
+        ];
+        parts.into_iter().filter(move |(phase, _)| phases & phase != 0).map(|(_, part)| part)
+    }
+
     fn add(&mut self, phases: u8, mask: &UnitMask) {
-        if phases & READING != 0 {
-            self.reading = self.reading.or(mask);
-        }
-        if phases & WRITING != 0 {
-            self.writing = self.writing.or(mask);
+        for part in self.parts(phases) {
+            *part = part.or(mask);
         }
     }
 
     fn remove(&mut self, phases: u8, mask: &UnitMask) {
-        if phases & READING != 0 {
-            self.reading = self.reading.minus(mask);
-        }
-        if phases & WRITING != 0 {
-            self.writing = self.writing.minus(mask);
+        for part in self.parts(phases) {
+            *part = part.minus(mask);
         }
     }
 }
@@ -180,7 +192,8 @@ fn settle_with(
             .then(a.bases[0].0.cmp(&b.bases[0].0))
     });
     // Items with only one place come first, whatever else wants it.
-    let mut taken = Taken { reading: UnitMask::EMPTY, writing: UnitMask::EMPTY };
+    let nothing = UnitMask::EMPTY;
+    let mut taken = Taken { reading: nothing, writing: nothing, early: nothing, idle: nothing };
     for item in items.iter_mut().filter(|item| item.size == 1 && item.window.is_none()) {
         if item.mask.count() == 1 {
             let unit = item.mask.first();
@@ -203,7 +216,7 @@ fn collect_windows(
 ) -> Vec<Window> {
     let mut masks: Vec<UnitMask> = Vec::new();
     if considerate {
-        for item in items.iter().filter(|item| item.phases != 0) {
+        for item in items.iter().filter(|item| item.phases & BOTH != 0) {
             if !masks.contains(&item.mask) {
                 masks.push(item.mask);
             }
@@ -265,7 +278,7 @@ fn collect_windows(
                         // Taking the place of something that dies costs nothing when it is only written.
                         let meets = other != NONE
                             && other != member
-                            && items[other as usize].phases & item.phases != 0;
+                            && items[other as usize].phases & item.phases & BOTH != 0;
                         cost += 2 * meets as u32;
                     }
                 }
@@ -348,7 +361,7 @@ fn match_singles(items: &mut [Item], mut taken: Taken, pick: &mut dyn FnMut(u32,
     // What needs a unit in both phases has the least choice.
     rest.sort_by_key(|&index| {
         let item = &items[index as usize];
-        (item.phases != BOTH, item.mask.count())
+        (item.phases & BOTH != BOTH, item.mask.count())
     });
     for index in rest {
         let mut seen = UnitMask::EMPTY;

@@ -176,6 +176,8 @@ fn between(
                 same_as: None,
                 beside: None,
                 group: None,
+                early: false,
+                idle: false,
             }
         })
         .collect();
@@ -197,6 +199,9 @@ struct Need {
     beside: Option<(usize, i32)>,
     /// Its vector operand. Two vectors never share places, even where they hold the same values.
     group: Option<Group>,
+    early: bool,
+    /// The place is only named.
+    idle: bool,
 }
 
 fn ops_of(program: &Program, inst: u32) -> &[Operand] {
@@ -247,7 +252,12 @@ fn placeable(
         let op = &ops[k];
         let info = &program.vregs[op.vreg.0 as usize];
         let is_use = op.kind == OperandKind::Use;
-        if info.undefined && op.vector.is_none() && !ops.iter().any(|o| o.tied == Some(k as u8)) {
+        let early_beside = || ops.iter().any(|o| o.kind == OperandKind::EarlyDef && o.tied != Some(k as u8));
+        if info.undefined
+            && op.vector.is_none()
+            && !ops.iter().any(|o| o.tied == Some(k as u8))
+            && !early_beside()
+        {
             continue;
         }
         let mut places = bases(&sets[op.set.0 as usize], info.size as u16);
@@ -277,6 +287,8 @@ fn placeable(
             same_as: op.tied.and_then(|tied| need_of.get(&(tied as usize)).copied()),
             beside,
             group: op.vector.map(|part| part.group),
+            early,
+            idle: is_use && info.undefined,
         };
         need_of.insert(k, needs.len());
         needs.push(need);
@@ -293,6 +305,8 @@ fn placeable(
                 same_as: None,
                 beside: None,
                 group: None,
+                early: false,
+                idle: false,
             });
         }
     }
@@ -333,6 +347,8 @@ fn placeable(
             same_as: None,
             beside: None,
             group: None,
+            early: false,
+            idle: false,
         });
     }
     search(&needs)
@@ -421,7 +437,11 @@ fn place(
         let clash = (0..needs.len()).any(|other| {
             let Some(place) = places[other] else { return false };
             let apart = place + needs[other].size <= base || base + need.size <= place;
-            let meet = need.reads && needs[other].reads || need.writes && needs[other].writes;
+            let named = |early: &Need, idle: &Need| early.early && idle.idle;
+            let tied = need.same_as == Some(other) || needs[other].same_as == Some(k);
+            let meet = need.reads && needs[other].reads
+                || need.writes && needs[other].writes
+                || !tied && (named(need, &needs[other]) || named(&needs[other], need));
             // Copies of one value may be one place, read or kept; two defs never are.
             let vectors = need.group.is_some() && needs[other].group.is_some();
             let same = need.value == needs[other].value

@@ -1,0 +1,160 @@
+//! The smallest problems behind mistakes that random problems showed.
+
+#[path = "../testing/mod.rs"]
+mod testing;
+
+use kempe_ra::*;
+use testing::files::*;
+use testing::generate::plain;
+use testing::least::{Verdict, verdict};
+
+const FORCED: Options = Options { max_registers: None, force_spill: true };
+
+#[derive(Default)]
+struct Builder(Program);
+
+impl Builder {
+    fn value(&mut self, home: SetId, undefined: bool) -> VReg {
+        self.0.vregs.push(VRegInfo { home, size: 1, recipe: None, undefined });
+        VReg(self.0.vregs.len() as u32 - 1)
+    }
+
+    fn block(&mut self, params: &[VReg]) {
+        let at = self.0.insts.len() as u32;
+        self.0.blocks.push(BlockInfo {
+            insts: at..at,
+            params: params.to_vec(),
+            frequency: 1.0,
+            ..Default::default()
+        });
+    }
+
+    fn inst(&mut self, operands: &[Operand], clobbers: ClobberId, no_memory_edit_before: bool) {
+        let first = self.0.operands.len() as u32;
+        self.0.operands.extend_from_slice(operands);
+        let operands = first..self.0.operands.len() as u32;
+        self.0.insts.push(InstInfo { operands, clobbers, no_memory_edit_before, is_move: false });
+        if let Some(block) = self.0.blocks.last_mut() {
+            block.insts.end += 1;
+        }
+    }
+
+    /// An edge out of the last block.
+    fn edge(&mut self, to: u32, args: &[VReg]) {
+        if let Some(block) = self.0.blocks.last_mut() {
+            block.succs.push(Edge { to: Block(to), args: args.to_vec() });
+        }
+    }
+
+    fn finish(mut self) -> Program {
+        for from in 0..self.0.blocks.len() {
+            for edge in self.0.blocks[from].succs.clone() {
+                self.0.blocks[edge.to.0 as usize].preds.push(Block(from as u32));
+            }
+        }
+        self.0
+    }
+}
+
+fn read(vreg: VReg, set: SetId) -> Operand {
+    plain(vreg, OperandKind::Use, set)
+}
+
+fn write(vreg: VReg, set: SetId) -> Operand {
+    plain(vreg, OperandKind::Def, set)
+}
+
+const NONE: ClobberId = ClobberId(0);
+
+/// A def that may lie in an accumulator must not take over the row of a use while another def needs a row: 3 rows, 2 uses
+/// in rows, 2 defs in rows and 2 anywhere.
+#[test]
+fn wide_defs_leave_narrow_places_to_narrow_defs() {
+    let file = rows_file(5, 4);
+    let mut b = Builder::default();
+    let before = [b.value(ROWS, false), b.value(ROWS, false)];
+    let after = [b.value(ANY, false), b.value(ANY, false), b.value(ROWS, false), b.value(ROWS, false)];
+    let sets = [ANY, ANY, ROWS, ROWS];
+    b.block(&[]);
+    b.inst(&before.map(|v| write(v, ROWS)), NONE, false);
+    let mut operands = before.map(|v| read(v, ROWS)).to_vec();
+    operands.extend(after.iter().zip(sets).map(|(&v, set)| write(v, set)));
+    b.inst(&operands, SWITCH, false);
+    let operands: Vec<Operand> = after.iter().zip(sets).map(|(&v, set)| read(v, set)).collect();
+    b.inst(&operands, NONE, true);
+    let program = b.finish();
+    assert_eq!(verdict(&file, &program, None), Verdict::Fits);
+    allocate(&file, &program, &Costs::default(), &FORCED).unwrap();
+}
+
+/// A parameter that nothing reads does not keep its argument alive, even where it would need a copy: one row, one
+/// value that lives on.
+#[test]
+fn a_parameter_that_nothing_reads_takes_no_register() {
+    let file = rows_file(3, 2);
+    let mut b = Builder::default();
+    let (one, other) = (b.value(ANY, false), b.value(ANY, false));
+    let (param, passed_on) = (b.value(ROWS, false), b.value(ROWS, false));
+    b.block(&[]);
+    b.inst(&[write(one, ANY), write(other, ANY)], SWITCH, false);
+    b.inst(&[read(one, ANY)], NONE, false);
+    b.edge(1, &[other]);
+    b.edge(2, &[]);
+    b.block(&[param]);
+    b.inst(&[], NONE, false);
+    b.edge(3, &[param]);
+    b.block(&[]);
+    b.inst(&[], NONE, false);
+    b.edge(3, &[one]);
+    b.block(&[passed_on]);
+    b.inst(&[], NONE, false);
+    let program = b.finish();
+    assert_eq!(verdict(&file, &program, None), Verdict::Fits);
+    allocate(&file, &program, &Costs::default(), &FORCED).unwrap();
+}
+
+/// The unit that an early def writes is named by no use, be it one that reads nothing: as a value, as a parameter of
+/// a block with one predecessor, as a member of a vector.
+#[test]
+fn an_early_def_keeps_off_undefined_uses() {
+    let early = |vreg, set, fixed| Operand { fixed, ..plain(vreg, OperandKind::EarlyDef, set) };
+    let file = rows_file(32, 6);
+    let mut b = Builder::default();
+    let (a, nothing, param) = (b.value(ANY, false), b.value(ANY, true), b.value(ANY, false));
+    let (e, f) = (b.value(ANY, false), b.value(ANY, false));
+    b.block(&[]);
+    b.inst(&[write(a, ANY)], NONE, false);
+    b.inst(&[], NONE, false);
+    b.edge(1, &[nothing]);
+    b.block(&[param]);
+    b.inst(&[read(param, ANY), read(a, ANY), early(e, ANY, None)], NONE, false);
+    b.inst(&[read(nothing, ANY), read(e, ANY), early(f, ANY, None)], NONE, false);
+    b.inst(&[read(f, ANY)], NONE, false);
+    let program = b.finish();
+    let good = allocate(&file, &program, &Costs::default(), &Options::default()).unwrap();
+    // The same with the undefined use in the unit of the early def: the checker objects.
+    for (idle, early) in [(1, 3), (4, 6)] {
+        let mut bad = good.clone();
+        bad.places[idle] = bad.places[early];
+        let objection = check(&file, &program, &bad);
+        assert!(matches!(objection, Err(Failure::CheckFailed(text)) if text.contains("written early")));
+    }
+
+    let file = halves_file();
+    let mut b = Builder::default();
+    let (a, nothing, e) = (b.value(HALVES, false), b.value(HALVES, true), b.value(HALVES, false));
+    let part = |index| Some(VectorPart { group: Group(0), index, align: 2 });
+    b.block(&[]);
+    b.inst(&[Operand { fixed: Some(Unit(0)), ..write(a, HALVES) }], NONE, false);
+    let pair = [
+        Operand { vector: part(0), ..read(a, HALVES) },
+        Operand { vector: part(1), ..read(nothing, HALVES) },
+        early(e, HALVES, Some(Unit(1))),
+    ];
+    b.inst(&pair, NONE, false);
+    b.inst(&[read(e, HALVES)], NONE, false);
+    let program = b.finish();
+    for options in [Options::default(), FORCED] {
+        allocate(&file, &program, &Costs::default(), &options).unwrap();
+    }
+}
