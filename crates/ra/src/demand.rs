@@ -396,8 +396,9 @@ pub(crate) fn nodes(code: &Code, limits: &Limits, step: &Step, tight: bool, out:
             continue;
         }
         if code.is_undefined(op.vreg.0) {
-            // Takes nothing, but its position in a vector must exist, and an early def must keep off its fixed unit.
-            let named = op.vector.is_some() || op.fixed.is_some();
+            // Takes nothing, but its position in a vector must exist, and an early def must keep off it where it has
+            // little choice.
+            let named = op.vector.is_some() || op.fixed.is_some() || code.vregs[op.vreg.0 as usize].size > 1;
             if named && !ops.iter().any(|other| other.tied == Some(index as u8)) {
                 out.push(Node {
                     value: NONE,

@@ -140,7 +140,9 @@ impl Job<'_> {
             measure = pressure::measure(&code, &live, &limits, self.graph, &self.tight);
         }
         let mut slots = 0;
-        if measure.over != 0 || self.options.force_spill {
+        // (Where an instruction is to be bare, what it reads has to go even though the counts fit.)
+        let bare = memory && self.tight.contains(&Tight::Bare);
+        if measure.over != 0 || self.options.force_spill || bare {
             let mut spiller = Spiller {
                 code: &mut code,
                 live: &live,

@@ -15,7 +15,11 @@ struct Builder(Program);
 
 impl Builder {
     fn value(&mut self, home: SetId, undefined: bool) -> VReg {
-        self.0.vregs.push(VRegInfo { home, size: 1, recipe: None, undefined });
+        self.wide_value(home, 1, undefined)
+    }
+
+    fn wide_value(&mut self, home: SetId, size: u8, undefined: bool) -> VReg {
+        self.0.vregs.push(VRegInfo { home, size, recipe: None, undefined });
         VReg(self.0.vregs.len() as u32 - 1)
     }
 
@@ -157,4 +161,48 @@ fn an_early_def_keeps_off_undefined_uses() {
     for options in [Options::default(), FORCED] {
         allocate(&file, &program, &Costs::default(), &options).unwrap();
     }
+}
+
+/// A wide undefined use has fewer places than an early def: in 6 units it stands in the first 4.
+#[test]
+fn an_early_def_leaves_the_place_of_a_wide_undefined_use() {
+    let file = halves_file();
+    let mut b = Builder::default();
+    let (nothing, e) = (b.wide_value(HALVES, 4, true), b.value(HALVES, false));
+    b.block(&[]);
+    b.inst(&[read(nothing, HALVES), plain(e, OperandKind::EarlyDef, HALVES)], NONE, false);
+    b.inst(&[read(e, HALVES)], NONE, false);
+    let program = b.finish();
+    let options = Options { max_registers: Some(6), force_spill: false };
+    assert_eq!(verdict(&file, &program, options.max_registers), Verdict::Fits);
+    allocate(&file, &program, &Costs::default(), &options).unwrap();
+}
+
+/// In 7 units the counts fit but no arrangement lets all three values live on where they are read: they have to go to
+/// memory although nothing is exceeded.
+#[test]
+fn values_leave_an_instruction_whose_arrangement_fails_though_the_counts_fit() {
+    let file = halves_file();
+    let mut b = Builder::default();
+    let values = [b.value(HALVES, false), b.value(HALVES, false), b.value(HALVES, false)];
+    let [x, y, z] = values;
+    let nothing = b.value(HALVES, true);
+    let made = [b.value(HALVES, false), b.value(HALVES, false), b.value(HALVES, false)];
+    let part = |group, index, align, operand| Operand {
+        vector: Some(VectorPart { group: Group(group), index, align }),
+        ..operand
+    };
+    b.block(&[]);
+    b.inst(&values.map(|v| write(v, HALVES)), NONE, false);
+    let mut operands: Vec<Operand> =
+        [z, z].iter().zip(0..).map(|(&v, k)| part(1, k, 2, read(v, HALVES))).collect();
+    operands.extend([y, nothing, x, z].iter().zip(0..).map(|(&v, k)| part(2, k, 4, read(v, HALVES))));
+    operands.extend(made.iter().zip(0..).map(|(&v, k)| part(3, k, 1, write(v, HALVES))));
+    b.inst(&operands, NONE, false);
+    b.inst(&values.map(|v| read(v, HALVES)), NONE, false);
+    b.inst(&made.map(|v| read(v, HALVES)), NONE, false);
+    let program = b.finish();
+    let options = Options { max_registers: Some(7), force_spill: false };
+    assert_eq!(verdict(&file, &program, options.max_registers), Verdict::Fits);
+    allocate(&file, &program, &Costs::default(), &options).unwrap();
 }
