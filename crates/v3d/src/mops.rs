@@ -8,7 +8,7 @@
 //! # Operands
 //! In the allocator's operand list of an instruction stand, in this order:
 //! 1. the defs (`dst`, or all result words);
-//! 2. the uses of the test: the mask if [`Test::mask`], then the [`Src::Use`] sources of its comparison;
+//! 2. the uses of the test: the mask if [`Test::mask`], then the [`Src::Use`] sources of its comparisons;
 //! 3. the uses of the operation: its [`Src::Use`] sources in order, or address and then data words;
 //! 4. for a predicated write the previous version, a use to which the def is tied.
 
@@ -51,12 +51,34 @@ pub struct Cmp {
     pub invert: bool,
 }
 
-/// A per-lane condition: `(mask == 0) && cmp`, each part optional (at least one is there).
+/// Most comparisons in one test.
+pub const MAX_CMPS: usize = 3;
+
+/// A per-lane condition: `(mask == 0) && (not ^ (cmp && more[0] && more[1]))`, each part optional (at least one is
+/// there). An *or* is the inversion of an *and* of inverted comparisons.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Test {
     /// The first use is the execution mask: a lane runs where it is 0.
     pub mask: bool,
     pub cmp: Option<Cmp>,
+    /// Only behind `cmp`, from the front.
+    pub more: [Option<Cmp>; MAX_CMPS - 1],
+    /// The comparisons together are inverted; only when there is more than one.
+    pub not: bool,
+}
+
+impl Test {
+    /// The lanes that run.
+    pub const RUNNING: Test = Test { mask: true, cmp: None, more: [None; MAX_CMPS - 1], not: false };
+
+    /// One comparison in all lanes.
+    pub fn of(cmp: Cmp) -> Test {
+        Test { mask: false, cmp: Some(cmp), more: [None; MAX_CMPS - 1], not: false }
+    }
+
+    pub fn cmps(&self) -> impl Iterator<Item = &Cmp> {
+        self.cmp.iter().chain(self.more.iter().flatten())
+    }
 }
 
 /// Which memory an access touches, for the order of loads after stores. A bit set.

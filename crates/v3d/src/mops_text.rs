@@ -57,10 +57,16 @@ impl Display for Test {
         if self.mask {
             f.write_str("running _")?;
         }
-        if let Some(c) = &self.cmp {
-            write!(f, "{}{c}", if self.mask { " and " } else { "" })?;
+        if self.mask && self.cmp.is_some() {
+            f.write_str(" and ")?;
         }
-        Ok(())
+        if self.not {
+            f.write_str("not all of (")?;
+        }
+        for (n, c) in self.cmps().enumerate() {
+            write!(f, "{}{c}", if n > 0 { " and " } else { "" })?;
+        }
+        if self.not { f.write_str(")") } else { Ok(()) }
     }
 }
 

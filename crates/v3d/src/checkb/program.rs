@@ -210,10 +210,17 @@ fn test(v: &mut Values, t: &Test, uses: &mut Uses) -> Option<Term> {
         }
         false => None,
     };
-    let cmp = match &t.cmp {
-        Some(c) => Some(compare(v, c, uses)?),
-        None => None,
-    };
+    let mut cmp = None;
+    for c in t.cmps() {
+        let one = compare(v, c, uses)?;
+        cmp = Some(match cmp {
+            Some(before) => v.make(Value::Both([before, one])),
+            None => one,
+        });
+    }
+    if t.not {
+        cmp = cmp.map(|c| v.not(c));
+    }
     match (mask, cmp) {
         (Some(m), Some(c)) => Some(v.make(Value::Both([m, c]))),
         (m, c) => m.or(c),

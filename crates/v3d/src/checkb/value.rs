@@ -174,6 +174,15 @@ impl Values {
                 Some(inner) => return Ok(inner),
                 None => Not(a),
             },
+            // A register that was made 0 under a condition asks for that condition.
+            IsZero(a) => match self.terms.node(a) {
+                Choice(c, [x, y]) => match (self.terms.node(x), self.terms.node(y)) {
+                    (Const(0), Const(1..)) => return Ok(c),
+                    (Const(1..), Const(0)) => Not(c),
+                    _ => IsZero(a),
+                },
+                _ => IsZero(a),
+            },
             Choice(_, [a, b]) if a == b => return Ok(a),
             Choice(c, [a, b]) => {
                 let (c, mut a, mut b) = match self.is_not(c) {

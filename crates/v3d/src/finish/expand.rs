@@ -14,12 +14,13 @@ mod edits;
 mod flags;
 mod tmu;
 
+use self::flags::Flags;
 use self::tmu::config;
 use super::FinishError;
 use super::uop::{self, Kind, Origin, UOp, dest, mov, source, under};
 use crate::instr::{Cond, Dest, Loc, Op, Pack, Part, Signals, Source, Unpack, Version};
 use crate::magic;
-use crate::mops::{CmpOp, MInst, MemClass, Src, TmuType, When};
+use crate::mops::{MInst, MemClass, Src, TmuType, When};
 use kempe_mir::{Mir, UniformSource};
 use kempe_ra::{Allocation, Block, Edit, Inst, OperandKind, Point, Unit, VReg};
 use smallvec::SmallVec;
@@ -61,9 +62,6 @@ pub struct Frame {
     pub spill_scratch: Loc,
 }
 
-/// What flag A holds: a comparison of registers and immediates.
-type FlagKey = (Option<Source>, Option<(CmpOp, [Source; 2], [Unpack; 2])>, bool);
-
 /// Registers that operations name: rows 0 to 63, accumulators 64 to 69.
 const REGS: usize = 70;
 
@@ -103,7 +101,7 @@ pub struct Expander<'a> {
     pending: Vec<Pending>,
     outstanding: u32,
     stores: MemClass,
-    flags: Option<FlagKey>,
+    flags: Flags,
     /// Index of the operation that wrote a register last in this block, plus one.
     written: [u32; REGS],
     /// The register whose value that is, when it is a single plain ALU operation.
@@ -185,7 +183,7 @@ impl<'a> Expander<'a> {
             pending: Vec::new(),
             outstanding: 0,
             stores: MemClass::default(),
-            flags: None,
+            flags: Flags::default(),
             written: [0; REGS],
             holds: [None; REGS],
             inst: 0,
@@ -203,7 +201,7 @@ impl<'a> Expander<'a> {
         for (b, block) in p.blocks.iter().enumerate() {
             self.ops = Vec::with_capacity(block.insts.len() * 2);
             self.words = Vec::new();
-            self.flags = None;
+            self.flags = Flags::default();
             self.written = [0; REGS];
             self.holds = [None; REGS];
             let back = block.preds.iter().any(|q| q.0 as usize >= b);
@@ -263,15 +261,10 @@ impl<'a> Expander<'a> {
         for l in op.writes(self.frame.version) {
             self.written[reg(l)] = index;
             self.holds[reg(l)] = None;
-            if let Some((mask, cmp, _)) = &self.flags {
-                let hit = |s: Source| uop::source_loc(s) == Some(l);
-                if mask.is_some_and(hit) || cmp.is_some_and(|(_, src, _)| src.into_iter().any(hit)) {
-                    self.flags = None;
-                }
-            }
+            self.flags.written(l);
         }
         if op.part.writes_flags() {
-            self.flags = None;
+            self.flags = Flags::default();
         }
         self.ops.push(op);
     }
@@ -375,6 +368,11 @@ impl<'a> Expander<'a> {
                         self.emit_part(uop::fmov(dest(to), s[1], unpack[1]));
                     }
                     self.emit_part(under(uop::fmov(dest(to), s[0], unpack[0]), Some(cond)));
+                }
+                match s {
+                    [Source::Small(0), Source::Small(1..)] => self.flags.decides(to, cond),
+                    [Source::Small(1..), Source::Small(0)] => self.flags.decides(to, cond.inverse()),
+                    _ => {}
                 }
             }
             MInst::Mul32 { src } => {

@@ -7,7 +7,7 @@ use super::prepare::{Arm, Prepared};
 use super::values::{self, Remade};
 use super::vars::{Kind, Vars};
 use crate::instr::{Op, Pack, Unpack, Version, small_code};
-use crate::mops::{Cmp, CmpOp, MInst, Src, Test, When};
+use crate::mops::{Cmp, CmpOp, MAX_CMPS, MInst, Src, Test, When};
 use crate::regs;
 use kempe_ir::{Table, Term, Value};
 use kempe_mir::{Mir, MirBuilder, UniformSource};
@@ -604,7 +604,7 @@ impl<'a> Emit<'a> {
         let mut uses: Uses = smallvec![exec];
         let number = self.number(self.at, &mut uses);
         let cmp = Cmp { op: CmpOp::Ieq, src: [Src::Use, number], unpack: [Unpack::None; 2], invert: false };
-        let test = (Test { mask: false, cmp: Some(cmp) }, uses);
+        let test = (Test::of(cmp), uses);
         self.exec = Some(self.move_under(Src::Imm(0), &[], test, exec));
     }
 
@@ -721,7 +721,7 @@ impl<'a> Emit<'a> {
                     self.choose(cond, src, [values[0].first().copied(), values[1].first().copied()], None);
                 self.exec = Some(exec);
                 // The flags are there already.
-                (!self.is_compound(cond) && soft != [true, true]).then(|| self.test(cond, soft[0], None))
+                (!self.is_nested(cond) && soft != [true, true]).then(|| self.test(cond, soft[0], None))
             }
             Some(exec) => {
                 let first = if soft[1] { 1 } else { 0 };
@@ -740,7 +740,8 @@ impl<'a> Emit<'a> {
     /// Lanes that run and for which the condition holds (does not hold, if inverted) wait for a block.
     fn send_away(&mut self, cond: Value, invert: bool, to: u32, exec: VReg) -> VReg {
         // Where one of two conditions is enough, one after the other.
-        if let Some((op, inner, other)) = self.compound(cond)
+        if self.is_nested(cond)
+            && let Some((op, inner, other)) = self.compound(cond)
             && invert == (op == kempe_ir::Op::And)
         {
             let exec = self.send_away(inner, invert, to, exec);
@@ -845,10 +846,15 @@ impl<'a> Emit<'a> {
 
     /// A condition as a test, under an execution value if one is given.
     pub fn test(&mut self, cond: Value, invert: bool, mask: Option<VReg>) -> (Test, Uses) {
+        let (literals, not) = self.literals(cond, invert);
         let mut uses = Uses::new();
         uses.extend(mask);
-        let cmp = self.condition(cond, invert, &mut uses);
-        (Test { mask: mask.is_some(), cmp: Some(cmp) }, uses)
+        let mut cmps = [None; MAX_CMPS];
+        for (slot, &(v, invert)) in cmps.iter_mut().zip(&literals) {
+            *slot = Some(self.condition(v, invert, &mut uses));
+        }
+        let [cmp, more @ ..] = cmps;
+        (Test { mask: mask.is_some(), cmp, more, not }, uses)
     }
 }
 
@@ -859,7 +865,7 @@ pub(super) fn alu(op: Op, src: [Src; 2], test: Option<Test>) -> MInst {
 
 /// The lanes that run.
 pub(super) fn running(exec: VReg) -> (Test, Uses) {
-    (Test { mask: true, cmp: None }, smallvec![exec])
+    (Test::RUNNING, smallvec![exec])
 }
 
 fn opposite(w: When) -> When {

@@ -11,7 +11,7 @@
 //! goes on), which is an ordinary virtual register, and moves under a test of it that are tied to the value that the
 //! other lanes keep. The result is in SSA form over the linear graph, so the allocator needs to know nothing of lanes.
 //!
-//! What is left out: two conditions in one chain of flags (each test is one comparison under at most one mask).
+//! What is left out: an *and* inside of an *or* in one chain of flags, and more than three comparisons.
 
 mod emit;
 mod flow;

@@ -4,15 +4,18 @@ use super::SelectError;
 use super::emit::{Emit, Uses, alu};
 use super::values::{self, Base, Remade};
 use crate::instr::{Op as MOp, Pack, Unpack, small_code};
-use crate::mops::{Cmp, CmpOp, MInst, MemClass, Src, Test, TmuType};
+use crate::mops::{Cmp, CmpOp, MAX_CMPS, MInst, MemClass, Src, Test, TmuType};
 use crate::regs;
 use kempe_ir::{AtomicOp, BarrierImm, Imm, Inst, InstData, MemImm, Op, Space, Type, Value};
 use kempe_ra::{SetId, VReg};
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 /// Small immediate codes of 0 and of all ones.
 const ZERO: Src = Src::Imm(0);
 const ONES: Src = Src::Imm(31);
+
+/// Conditions, each inverted or not.
+pub(super) type Literals = SmallVec<[(Value, bool); MAX_CMPS]>;
 
 /// Words that one side-band access may bring for several loads, by thread count: each takes a register until used.
 const SIDE_BAND_WORDS: [u32; 2] = [16, 8];
@@ -91,7 +94,7 @@ impl Emit<'_> {
                 let mut uses = Uses::new();
                 let cmp = self.compare(i, false, &mut uses);
                 let dst = self.fresh_for(regs::ANY, root);
-                let test = Test { mask: false, cmp: Some(cmp) };
+                let test = Test::of(cmp);
                 let data = MInst::Select { test, src: [ONES, ZERO], unpack: [Unpack::None; 2] };
                 self.push(data, &[dst], &uses, None, regs::NONE);
                 self.set(root, dst);
@@ -322,11 +325,36 @@ impl Emit<'_> {
         (matches!(op, Op::And | Op::Or) && !self.has_reg(root)).then_some((op, a, b))
     }
 
-    pub fn is_compound(&self, cond: Value) -> bool {
-        self.compound(cond).is_some()
+    /// A condition as comparisons that must all hold, and whether that is inverted: `a or b` is `not (not a and not b)`.
+    pub fn literals(&self, cond: Value, invert: bool) -> (Literals, bool) {
+        let split = |invert: bool| {
+            let mut list: Literals = smallvec![(self.p.root(cond), invert)];
+            let mut n = 0;
+            while n < list.len() {
+                let (v, invert) = list[n];
+                match self.folded(v) {
+                    Some((Op::Not, inner)) if !self.has_reg(v) => list[n] = (self.p.root(inner), !invert),
+                    _ => match self.compound(v) {
+                        Some((op, a, b)) if invert == (op == Op::Or) && list.len() < MAX_CMPS => {
+                            list[n] = (self.p.root(a), invert);
+                            list.insert(n + 1, (self.p.root(b), invert));
+                        }
+                        _ => n += 1,
+                    },
+                }
+            }
+            list
+        };
+        let (plain, inverted) = (split(invert), split(!invert));
+        if inverted.len() > plain.len() { (inverted, true) } else { (plain, false) }
     }
 
-    /// `cond ? src[0] : src[1]`. With two conditions the second one corrects what the first one chose.
+    /// The condition is more than one test can hold.
+    pub fn is_nested(&self, cond: Value) -> bool {
+        self.literals(cond, false).0.iter().any(|l| self.compound(l.0).is_some())
+    }
+
+    /// `cond ? src[0] : src[1]`. Of conditions that one test cannot hold the second one corrects what the first one chose.
     pub fn choose(
         &mut self,
         cond: Value,
@@ -334,7 +362,9 @@ impl Emit<'_> {
         value: [Option<VReg>; 2],
         name: Option<Value>,
     ) -> VReg {
-        if let Some((op, a, b)) = self.compound(cond) {
+        if self.is_nested(cond)
+            && let Some((op, a, b)) = self.compound(cond)
+        {
             let first = self.choose(a, src, value, None);
             let side = (op == Op::And) as usize;
             let test = self.test(b, op == Op::And, None);
@@ -352,6 +382,13 @@ impl Emit<'_> {
 
     /// `and`, `or` of booleans (0 and all ones): a comparison that is left for its use overwrites the other operand.
     fn logic(&mut self, root: Value, op: Op, a: Value, b: Value) {
+        let (literals, _) = self.literals(root, false);
+        let fresh = |v: Value| !self.has_reg(v) && self.folded(v).is_some_and(|(op, _)| op.is_compare());
+        if literals.len() > 1 && literals.iter().all(|l| fresh(l.0)) {
+            let dst = self.choose(root, [ONES, ZERO], [None; 2], Some(root));
+            self.set(root, dst);
+            return;
+        }
         let free = |c: &Self, v: Value| {
             let r = c.p.root(v);
             !c.has_reg(r) && c.folded(r).is_some_and(|(op, _)| op.is_compare() || op == Op::Not)

@@ -1,6 +1,7 @@
 //! Memory accesses: sequences of writes to the TMU, and results that are collected as late as the code allows
 //! (reference 12.2).
 
+use super::flags::Flags;
 use super::{ACC_LOOKAHEAD, Expander, REGS, Value, reg};
 use crate::finish::uop::{self, Kind, Origin, UOp, dest, mov, under};
 use crate::instr::{Cond, Dest, Loc, Op, Part, Signals, Source, Version};
@@ -37,7 +38,7 @@ impl Expander<'_> {
         let mut op = UOp::alu(Part::NOP);
         op.kind = Kind::Switch;
         self.emit(op);
-        self.flags = None;
+        self.flags = Flags::default();
         let index = self.ops.len() as u32;
         for k in 64..REGS {
             self.written[k] = index;

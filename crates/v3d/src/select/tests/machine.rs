@@ -120,20 +120,21 @@ impl Machine<'_> {
     }
 
     fn test(&self, t: &Test, uses: &[Lanes], at: &mut usize) -> [bool; LANES] {
-        let mut holds = [true; LANES];
+        let mut running = [true; LANES];
         if t.mask {
             let m = uses[*at];
             *at += 1;
-            holds = m.map(|x| x == 0);
+            running = m.map(|x| x == 0);
         }
-        if let Some(c) = &t.cmp {
+        let mut holds = [true; LANES];
+        for c in t.cmps() {
             let a = self.source(c.src[0], uses, at);
             let b = self.source(c.src[1], uses, at);
             for l in 0..LANES {
                 holds[l] &= compare(c, a[l], b[l]);
             }
         }
-        holds
+        std::array::from_fn(|l| running[l] && holds[l] != t.not)
     }
 
     fn step(&mut self, b: &mut Batch, i: Inst) -> Result<(), String> {
