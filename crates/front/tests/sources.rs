@@ -88,7 +88,7 @@ fn glsl_messages() {
         ("  \n", "empty"),
         ("\0", "zero byte"),
         ("#version 450\n", "missing entry point"),
-        ("this is no shader", "#version"),
+        ("this is no shader", "reserved word"),
         ("#version 450\nwhat is no shader", "syntax error"),
         (
             "#version 450\nlayout(local_size_x=1) in;\nvoid main() { undefined_function(); }\n",
@@ -269,4 +269,26 @@ fn spirv_words_are_given_out() {
     assert_eq!(words[0], 0x0723_0203);
     let again = to_spirv("a.spv", &bytes(&words), Language::Spirv, &Options::default()).unwrap();
     assert_eq!(words, again);
+}
+
+/// Texts for OpenGL: loose uniforms, no bindings, old names; messages with the lines of the source.
+#[test]
+fn glsl_of_opengl() {
+    let options = |stage| Options { stage: Some(stage), ..Options::default() };
+    let words =
+        |name: &str, text: &str, stage| to_spirv(name, text.as_bytes(), Language::Glsl, &options(stage));
+    let es = "#version 100\nprecision highp float;\nvarying vec2 uv;\nuniform sampler2D t;\nuniform float gain;\n\
+              void main() {\n  gl_FragColor = texture2D(t, uv) * gain;\n}\n";
+    assert!(!words("a.frag", es, Stage::Fragment).unwrap_or_else(|e| panic!("{e}")).is_empty());
+    let old = "attribute vec3 p;\nvarying vec4 c;\nvoid main() {\n  c = gl_Color;\n  gl_Position = ftransform() + vec4(p, 0.0);\n}\n";
+    assert!(!words("a.vert", old, Stage::Vertex).unwrap_or_else(|e| panic!("{e}")).is_empty());
+    let desktop = "#version 330\nuniform mat4 m = mat4(1.0);\nin vec4 p;\nout float x;\nvoid main() { gl_Position = m * p; x = p.x; }\n";
+    assert!(!words("b.vert", desktop, Stage::Vertex).unwrap_or_else(|e| panic!("{e}")).is_empty());
+    let error = words("c.frag", &es.replace("* gain", "* vec3(gain)"), Stage::Fragment).unwrap_err();
+    assert_eq!(error.0[0].line, 7, "{error}");
+    // A compute shader for OpenGL runs.
+    let compute = "#version 430\nlayout(local_size_x = 4) in;\nuniform uint k;\nlayout(std430, binding = 0) buffer O { uint o[]; };\n\
+                   void main() { o[gl_LocalInvocationIndex] = k; }\n";
+    let modules = glsl(compute, &Options::default()).unwrap_or_else(|e| panic!("{e}"));
+    assert!(modules[0].resources.iter().any(|(_, r)| r.kind == kempe_ir::ResKind::UniformBuffer));
 }

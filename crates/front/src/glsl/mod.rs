@@ -6,7 +6,15 @@
 //!
 //! glslang descends recursively and is C++: it runs on a thread with a large stack, and texts beyond
 //! [`MAX_SOURCE`] or nested deeper than [`MAX_NESTING`] are refused.
+//!
+//! Three tries, the first that compiles counts: as Vulkan GLSL; with relaxed rules (loose uniforms are gathered into one
+//! block, locations and bindings are given out); and with them the text after the pre-pass ([`lift`]).
 
+mod legacy;
+mod lift;
+mod limits;
+
+use self::limits::limits;
 use crate::{Diagnostic, Diagnostics, Options, Severity};
 use glslang_sys::*;
 use kempe_ir::Stage;
@@ -65,9 +73,37 @@ pub fn to_spirv(name: &str, text: &[u8], options: &Options) -> Result<Vec<u32>, 
     if !*PROCESS.get_or_init(|| unsafe { glslang_initialize_process() != 0 }) {
         return Err(fail("the GLSL compiler does not start", ""));
     }
-    let includes = Includes { dirs: &options.include_dirs, root: Path::new(name), opened: 0, missing: None };
-    let job = Job { name, source: &source, preamble: &preamble, file: &file, stage, includes };
-    crate::on_large_stack(name, move || job.run())
+    let run = |source: &CStr, relaxed: bool| {
+        let includes =
+            Includes { dirs: &options.include_dirs, root: Path::new(name), opened: 0, missing: None };
+        let job = Job { name, source, preamble: &preamble, file: &file, stage, relaxed, includes };
+        crate::on_large_stack(name, move || job.run())
+    };
+    let first = match run(&source, false) {
+        Ok(words) => return Ok(words),
+        Err(e) => e,
+    };
+    let second = match run(&source, true) {
+        Ok(words) => return Ok(words),
+        Err(e) => e,
+    };
+    let lossy = source.to_string_lossy();
+    let lifted = lift::lift(&lossy, options.stage.unwrap_or(Stage::Compute));
+    let Ok(lifted) = CString::new(lifted) else { return Err(first) };
+    match run(&lifted, true) {
+        Ok(words) => Ok(words),
+        Err(third) => {
+            // The messages of the try that the text was most likely written for.
+            let version = lift::version(&lossy);
+            Err(if version.may_be_vulkan() {
+                first
+            } else if version.number >= 330 && !version.es {
+                second
+            } else {
+                third
+            })
+        }
+    }
 }
 
 /// Refuses what the recursive descent of a compiler should not see.
@@ -105,6 +141,8 @@ struct Job<'a> {
     preamble: &'a CStr,
     file: &'a CStr,
     stage: glslang_stage_t,
+    /// The rules of OpenGL where Vulkan's are stricter.
+    relaxed: bool,
     includes: Includes<'a>,
 }
 
@@ -178,6 +216,12 @@ impl Job<'_> {
             };
             let s = shader.0.as_ptr();
             glslang_shader_set_preamble(s, self.preamble.as_ptr());
+            if self.relaxed {
+                let options = glslang_shader_options_t::AUTO_MAP_BINDINGS
+                    | glslang_shader_options_t::AUTO_MAP_LOCATIONS
+                    | glslang_shader_options_t::VULKAN_RULES_RELAXED;
+                glslang_shader_set_options(s, options.0 as c_int);
+            }
             if has_includes {
                 if glslang_shader_preprocess(s, &input) == 0 {
                     return fail(&self, text(glslang_shader_get_info_log(s)));
@@ -201,6 +245,9 @@ impl Job<'_> {
             let p = program.0.as_ptr();
             glslang_program_add_shader(p, s);
             if glslang_program_link(p, messages.0) == 0 {
+                return fail(&self, text(glslang_program_get_info_log(p)));
+            }
+            if self.relaxed && glslang_program_map_io(p) == 0 {
                 return fail(&self, text(glslang_program_get_info_log(p)));
             }
             glslang_program_set_source_file(p, self.stage, self.file.as_ptr());
@@ -420,113 +467,4 @@ unsafe extern "C" fn free_include(_ctx: *mut c_void, result: *mut glsl_include_r
         drop(included.name);
     }
     0
-}
-
-/// The limits that built-in constants of GLSL show, as a desktop-class device of Vulkan would have them.
-fn limits() -> glslang_resource_t {
-    glslang_resource_t {
-        max_lights: 32,
-        max_clip_planes: 6,
-        max_texture_units: 32,
-        max_texture_coords: 32,
-        max_vertex_attribs: 64,
-        max_vertex_uniform_components: 4096,
-        max_varying_floats: 64,
-        max_vertex_texture_image_units: 32,
-        max_combined_texture_image_units: 80,
-        max_texture_image_units: 32,
-        max_fragment_uniform_components: 4096,
-        max_draw_buffers: 8,
-        max_vertex_uniform_vectors: 1024,
-        max_varying_vectors: 16,
-        max_fragment_uniform_vectors: 1024,
-        max_vertex_output_vectors: 16,
-        max_fragment_input_vectors: 15,
-        min_program_texel_offset: -8,
-        max_program_texel_offset: 7,
-        max_clip_distances: 8,
-        max_compute_work_group_count_x: 65535,
-        max_compute_work_group_count_y: 65535,
-        max_compute_work_group_count_z: 65535,
-        max_compute_work_group_size_x: 1024,
-        max_compute_work_group_size_y: 1024,
-        max_compute_work_group_size_z: 64,
-        max_compute_uniform_components: 1024,
-        max_compute_texture_image_units: 16,
-        max_compute_image_uniforms: 8,
-        max_compute_atomic_counters: 8,
-        max_compute_atomic_counter_buffers: 1,
-        max_varying_components: 60,
-        max_vertex_output_components: 64,
-        max_geometry_input_components: 64,
-        max_geometry_output_components: 128,
-        max_fragment_input_components: 128,
-        max_image_units: 8,
-        max_combined_image_units_and_fragment_outputs: 8,
-        max_combined_shader_output_resources: 8,
-        max_image_samples: 0,
-        max_vertex_image_uniforms: 8,
-        max_tess_control_image_uniforms: 8,
-        max_tess_evaluation_image_uniforms: 8,
-        max_geometry_image_uniforms: 8,
-        max_fragment_image_uniforms: 8,
-        max_combined_image_uniforms: 8,
-        max_geometry_texture_image_units: 16,
-        max_geometry_output_vertices: 256,
-        max_geometry_total_output_components: 1024,
-        max_geometry_uniform_components: 1024,
-        max_geometry_varying_components: 64,
-        max_tess_control_input_components: 128,
-        max_tess_control_output_components: 128,
-        max_tess_control_texture_image_units: 16,
-        max_tess_control_uniform_components: 1024,
-        max_tess_control_total_output_components: 4096,
-        max_tess_evaluation_input_components: 128,
-        max_tess_evaluation_output_components: 128,
-        max_tess_evaluation_texture_image_units: 16,
-        max_tess_evaluation_uniform_components: 1024,
-        max_tess_patch_components: 120,
-        max_patch_vertices: 32,
-        max_tess_gen_level: 64,
-        max_viewports: 16,
-        max_vertex_atomic_counters: 0,
-        max_tess_control_atomic_counters: 0,
-        max_tess_evaluation_atomic_counters: 0,
-        max_geometry_atomic_counters: 0,
-        max_fragment_atomic_counters: 8,
-        max_combined_atomic_counters: 8,
-        max_atomic_counter_bindings: 1,
-        max_vertex_atomic_counter_buffers: 0,
-        max_tess_control_atomic_counter_buffers: 0,
-        max_tess_evaluation_atomic_counter_buffers: 0,
-        max_geometry_atomic_counter_buffers: 0,
-        max_fragment_atomic_counter_buffers: 1,
-        max_combined_atomic_counter_buffers: 1,
-        max_atomic_counter_buffer_size: 16384,
-        max_transform_feedback_buffers: 4,
-        max_transform_feedback_interleaved_components: 64,
-        max_cull_distances: 8,
-        max_combined_clip_and_cull_distances: 8,
-        max_samples: 4,
-        max_mesh_output_vertices_nv: 256,
-        max_mesh_output_primitives_nv: 512,
-        max_mesh_work_group_size_x_nv: 32,
-        max_mesh_work_group_size_y_nv: 1,
-        max_mesh_work_group_size_z_nv: 1,
-        max_task_work_group_size_x_nv: 32,
-        max_task_work_group_size_y_nv: 1,
-        max_task_work_group_size_z_nv: 1,
-        max_mesh_view_count_nv: 4,
-        max_mesh_output_vertices_ext: 256,
-        max_mesh_output_primitives_ext: 256,
-        max_mesh_work_group_size_x_ext: 128,
-        max_mesh_work_group_size_y_ext: 128,
-        max_mesh_work_group_size_z_ext: 128,
-        max_task_work_group_size_x_ext: 128,
-        max_task_work_group_size_y_ext: 128,
-        max_task_work_group_size_z_ext: 128,
-        max_mesh_view_count_ext: 4,
-        __bindgen_anon_1: glslang_resource_s__bindgen_ty_1 { max_dual_source_draw_buffers_ext: 1 },
-        limits: glslang_limits_t::default(),
-    }
 }
