@@ -4,8 +4,7 @@
 //! optimisation and thread counts; the simulator must equal the interpreter, and nothing on the way may object.
 
 use crate::judge::{self, Trouble};
-use kempe_ir::exec::Inputs;
-use kempe_ir::generate::{INPUT_WORDS, OUTPUT_WORDS, Shape, generate};
+use kempe_ir::generate::{self, Shape, generate};
 use kempe_ir::inputs::Random;
 use kempe_opt::Level;
 use kempe_v3d::instr::Version;
@@ -13,38 +12,12 @@ use rayon::prelude::*;
 use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
 
-/// Buffers for a generated program.
-pub fn inputs(seed: u64, shape: &Shape) -> Inputs {
-    let mut r = Random(seed ^ 0x1234_5678);
-    let groups = 1 + r.below(3) as u32;
-    let words = |n: u32, r: &mut Random| -> Vec<u8> {
-        (0..n)
-            .flat_map(|_| {
-                let w = match r.below(4) {
-                    0 => r.bits() as u32,
-                    1 => r.float().to_bits(),
-                    2 => r.below(16) as u32,
-                    _ => (r.below(40) as i32 - 20) as u32,
-                };
-                w.to_le_bytes()
-            })
-            .collect()
-    };
-    let out = OUTPUT_WORDS * groups * shape.workgroup.max(1);
-    Inputs::new([groups, 1, 1])
-        .buffer(0, 0, words(INPUT_WORDS, &mut r))
-        .buffer(0, 1, vec![0; 4 * out as usize])
-        .buffer(0, 2, vec![0; 64])
-        .buffer(0, 3, words(16, &mut r))
-        .push(words(4, &mut r))
-}
-
 /// One seed: everything that went wrong, as text.
 pub fn one(seed: u64, targets: &[Version], verify: bool) -> Vec<String> {
     let shape = Shape::from_seed(seed);
     let m = generate(seed, &shape);
-    let inputs = inputs(seed, &shape);
     let mut r = Random(seed ^ 0x9999);
+    let inputs = generate::inputs(seed, 1 + r.below(3) as u32, &shape);
     let mut out = Vec::new();
     for &version in targets {
         for round in 0..2 {

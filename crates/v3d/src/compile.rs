@@ -42,6 +42,8 @@ pub trait Observer {
     /// Something the user should know that is no error.
     fn warning(&mut self, _message: &str) {}
     fn lowered(&mut self, _m: &Module) {}
+    /// How often an attempt used each rule of selection.
+    fn rules(&mut self, _counts: &select::Counts) {}
     /// Machine instructions of an attempt, as the allocator gets them.
     fn selected(&mut self, _threads: u32, _mir: &Mir<MInst>) {}
     fn allocated(&mut self, _threads: u32, _mir: &Mir<MInst>, _allocation: &Allocation) {}
@@ -163,7 +165,6 @@ pub fn compile(
     let Some(best) = best.filter(|_| failure.as_ref().is_none_or(|e| !e.internal)) else {
         return Err(failure.unwrap_or_else(|| CompileError::bug("no configuration was tried".to_owned())));
     };
-    let items = m.workgroup_items();
     Ok(Artifact {
         target: version.name().to_owned(),
         entry: m.name.clone(),
@@ -177,7 +178,7 @@ pub fn compile(
         scratch_bytes: best.scratch_bytes,
         constant_data: m.constant_data,
         uses_barrier: best.uses_barrier,
-        may_share_batches: !items.is_multiple_of(16),
+        may_share_batches: lowered.may_share_batches,
         resources: m.resources.values().cloned().collect(),
         stats: best.stats,
         attempts,
@@ -193,8 +194,10 @@ fn attempt(
     options: &Options,
     observer: &mut dyn Observer,
 ) -> Result<Attempt, CompileError> {
-    let mut mir = select::select_prepared(prepared, version, threads)?;
+    let mut rules = select::Counts::default();
+    let mut mir = select::select_prepared(prepared, version, threads, &mut rules)?;
     observer.step("select");
+    observer.rules(&rules);
     if !options.no_order {
         kempe_mir::order::order(&mut mir, ORDER_LIMIT[(threads >= 4) as usize]);
         observer.step("order");

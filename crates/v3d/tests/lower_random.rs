@@ -2,8 +2,7 @@
 //! optimisation before, however work-groups share batches. `KEMPE_SEEDS=n` runs more of them.
 
 use kempe_ir::exec::{Environment, Inputs, Sizes};
-use kempe_ir::generate::{INPUT_WORDS, OUTPUT_WORDS, Shape, generate};
-use kempe_ir::inputs::Random;
+use kempe_ir::generate::{self, Shape, generate};
 use kempe_ir::interp::{Options, run};
 use kempe_ir::{Module, text, verify};
 use kempe_v3d::instr::Version;
@@ -15,19 +14,6 @@ fn seeds() -> std::ops::Range<u64> {
     let number = |name: &str| std::env::var(name).ok().and_then(|s| s.parse::<u64>().ok());
     let first = number("KEMPE_FIRST_SEED").unwrap_or(0);
     first..first + number("KEMPE_SEEDS").unwrap_or(120)
-}
-
-fn inputs(m: &Module, seed: u64) -> Inputs {
-    let mut r = Random(seed);
-    let mut words = |n: u32| (0..n).flat_map(|_| (r.bits() as u32).to_le_bytes()).collect::<Vec<u8>>();
-    let groups = 5;
-    let items = m.workgroup_items() * groups;
-    Inputs::new([groups, 1, 1])
-        .buffer(0, 0, words(INPUT_WORDS))
-        .buffer(0, 1, vec![0; (items * OUTPUT_WORDS * 4) as usize])
-        .buffer(0, 2, vec![0; 64])
-        .buffer(0, 3, words(16))
-        .push(words(4))
 }
 
 fn buffers(m: &Module, inputs: &Inputs, sizes: Sizes, options: &Options, what: &str) -> Vec<Vec<u8>> {
@@ -43,7 +29,7 @@ fn lowering_keeps_the_meaning() {
         // Exact operations only; what the others may differ by is in the unit tests.
         let shape = Shape { approximate: false, ..Shape::from_seed(seed) };
         let source = generate(seed, &shape);
-        let inputs = inputs(&source, seed);
+        let inputs = generate::inputs(seed, 5, &shape);
         let what = format!("seed {seed}");
         let want = buffers(&source, &inputs, Sizes::source(), &Options::source(), &what);
         for (version, optimised) in [(Version::V71, true), (Version::V42, true), (Version::V42, false)] {
@@ -58,7 +44,7 @@ fn lowering_keeps_the_meaning() {
             check(&m).unwrap_or_else(|e| panic!("{what}: {e}"));
             let threads_per_qpu = if seed % 2 == 0 { 4 } else { 2 };
             let sizes = Sizes {
-                wgs_per_supergroup: 1 + (seed % 4) as u32,
+                wgs_per_supergroup: if lowered.may_share_batches { 1 + (seed % 4) as u32 } else { 1 },
                 scratch_bytes_per_thread: 16 * lowered.private_bytes,
                 threads: 4 * QPUS,
             };

@@ -13,7 +13,7 @@
 //! * [`math`]: special functions, bit operations; [`divide`]: integer division
 //! * [`address`], [`memory`]: addresses, loads, stores, atomics
 //! * [`builtins`]: what an invocation knows of itself, and the start state that this is read from
-//! * [`lanes`]: subgroup operations; [`check()`]: the form that is left
+//! * [`lanes`]: subgroup operations; [`share`]: may work-groups share batches; [`check()`]: the form that is left
 //!
 //! Facts: reference sections 6.4, 6.5, 12.2, 12.5, 12.6, 13.5; in our words in docs/isa/v3d.md.
 //!
@@ -29,6 +29,7 @@ mod lanes;
 mod math;
 mod memory;
 mod narrow;
+mod share;
 mod wide;
 
 #[cfg(test)]
@@ -77,6 +78,8 @@ pub struct Lowered {
     pub private_bytes: u32,
     /// Shared memory of one work-group in bytes, a multiple of 16.
     pub shared_bytes: u32,
+    /// Several work-groups may run in one supergroup and share batches.
+    pub may_share_batches: bool,
     /// What is right as code but will not work as it stands.
     pub warnings: Vec<String>,
 }
@@ -125,7 +128,8 @@ pub fn lower(m: &mut Module, version: Version) -> Result<Lowered, LowerError> {
     kempe_opt::compact::run(m);
     m.vars = vars;
     debug_assert_eq!(check(m), Ok(()));
-    Ok(Lowered { private_bytes, shared_bytes, warnings })
+    let may_share_batches = share::may_share_batches(m);
+    Ok(Lowered { private_bytes, shared_bytes, may_share_batches, warnings })
 }
 
 /// What a source value has become.

@@ -4,6 +4,7 @@ use super::SelectError;
 use super::flow::Flow;
 use super::plan::{Exit, Plan, target};
 use super::prepare::{Arm, Prepared};
+use super::rules::{Counts, Rule};
 use super::values::{self, Remade};
 use super::vars::{Kind, Vars};
 use crate::instr::{Op, Pack, Unpack, Version, small_code};
@@ -65,6 +66,7 @@ pub(super) struct Emit<'a> {
     /// Loads done together with an earlier one, by instruction.
     pub done: Table<kempe_ir::Inst, bool>,
     pub error: Option<SelectError>,
+    pub rules: &'a mut Counts,
 }
 
 impl<'a> Emit<'a> {
@@ -75,6 +77,7 @@ impl<'a> Emit<'a> {
         vars: &'a Vars,
         version: Version,
         threads: u32,
+        rules: &'a mut Counts,
     ) -> Emit<'a> {
         Emit {
             p,
@@ -100,6 +103,7 @@ impl<'a> Emit<'a> {
             undefined: None,
             done: Table::new(p.func.insts.len(), false),
             error: None,
+            rules,
         }
     }
 
@@ -132,6 +136,7 @@ impl<'a> Emit<'a> {
         if let Some(v) = self.undefined {
             return v;
         }
+        self.rules.hit(Rule::Undefined);
         let info = VRegInfo { home: regs::ANY, size: 1, recipe: None, undefined: true };
         let v = self.b.vreg(info, String::new());
         self.undefined = Some(v);
@@ -200,6 +205,7 @@ impl<'a> Emit<'a> {
         if let Some(&(v, at)) = self.remade.get(&what)
             && (now - at <= SHARE_WITHIN || matches!(what, Remade::LaneId | Remade::ThreadId))
         {
+            self.rules.hit(Rule::SharedWord);
             return v;
         }
         let v = self.remake_in(what, None);
@@ -218,6 +224,14 @@ impl<'a> Emit<'a> {
             Remade::LaneId => (alu(Op::Eidx, [Src::None; 2], None), regs::ANY, 1.0),
             Remade::ThreadId => (alu(Op::Tidx, [Src::None; 2], None), regs::ANY, 1.0),
         };
+        self.rules.hit(match (what, data) {
+            (Remade::Const(_), MInst::Uniform(_)) => Rule::ConstantWord,
+            (Remade::Const(_), _) => Rule::ConstantMove,
+            (Remade::Word(_, 0), _) => Rule::DriverWord,
+            (Remade::Word(..), _) => Rule::DriverWordPlus,
+            (Remade::LaneId, _) => Rule::LaneId,
+            (Remade::ThreadId, _) => Rule::ThreadId,
+        });
         let recipe = match self.recipes.get(&what) {
             Some(&r) => r,
             None => {
@@ -253,6 +267,7 @@ impl<'a> Emit<'a> {
         } else if let Some(var) = self.vars.of(root)
             && self.vars.reads_version(self.p, self.flow, self.plan, root, self.at)
         {
+            self.rules.hit(Rule::ReadVersion);
             return match self.version(var) {
                 Some(v) => v,
                 None => self.undefined(),
@@ -294,6 +309,7 @@ impl<'a> Emit<'a> {
             && let Some(c) = self.p.constant(self.p.root(v))
             && let Some(code) = small_code(c)
         {
+            self.rules.hit(Rule::SmallImmediate);
             return Src::Imm(code);
         }
         uses.push(self.reg(v));
@@ -369,6 +385,7 @@ impl<'a> Emit<'a> {
         if let Some(v) = self.val[root]
             && self.written.contains(&(root, var))
         {
+            self.rules.hit(Rule::AssignInPlace);
             self.write_version(var, v);
             return v;
         }
@@ -376,6 +393,7 @@ impl<'a> Emit<'a> {
         let all = self.exec.is_none() && self.arm.is_none();
         let v = match old.filter(|_| !all) {
             Some(old) => {
+                self.rules.hit(Rule::AssignMasked);
                 let mut uses = Uses::new();
                 let src = self.src(value, true, &mut uses);
                 match self.active() {
@@ -385,8 +403,14 @@ impl<'a> Emit<'a> {
             }
             // Nobody needs the old version: the value itself is the new one.
             _ => match values::remade(self.p, self.p.root(value)) {
-                Some(what) => self.remake_in(what, Some(regs::ANY)),
-                None => self.reg(value),
+                Some(what) => {
+                    self.rules.hit(Rule::AssignRemade);
+                    self.remake_in(what, Some(regs::ANY))
+                }
+                None => {
+                    self.rules.hit(Rule::AssignWhole);
+                    self.reg(value)
+                }
             },
         };
         self.write_version(var, v);
@@ -398,11 +422,17 @@ impl<'a> Emit<'a> {
         let Some(var) = self.vars.of(root) else { return };
         let Some(v) = self.val[root] else { return };
         match self.vars.list[var as usize].kind {
-            Kind::Plain => self.write_version(var, v),
+            Kind::Plain => {
+                self.rules.hit(Rule::DefinedRenamed);
+                self.write_version(var, v);
+            }
             Kind::Def => {
                 let new = match self.version(var) {
                     Some(old) => match self.active() {
-                        Some(test) => self.move_under(Src::Use, &[v], test, old),
+                        Some(test) => {
+                            self.rules.hit(Rule::DefinedMasked);
+                            self.move_under(Src::Use, &[v], test, old)
+                        }
                         None => v,
                     },
                     None => v,
@@ -420,6 +450,9 @@ impl<'a> Emit<'a> {
         let a = at as usize;
         let id = self.plan.block[a];
         self.arm = self.flow.arm(self.p, at);
+        if self.arm.is_some() {
+            self.rules.hit(Rule::Arm);
+        }
         if !self.plan.continues[a] {
             self.b.start_block(Block(id));
             self.remade.clear();
@@ -464,6 +497,7 @@ impl<'a> Emit<'a> {
             if let (true, Some(unit)) = (used[n], regs::payload_row(self.version, n as u64)) {
                 let vreg = self.fresh(regs::RF);
                 self.payload[n] = Some(vreg);
+                self.rules.hit([Rule::Payload0, Rule::Payload1][n]);
                 list.push(Operand {
                     vreg,
                     kind: OperandKind::Def,
@@ -558,6 +592,7 @@ impl<'a> Emit<'a> {
                 cur.push((var, v));
                 continue;
             }
+            self.rules.hit(Rule::VersionsMeet);
             let param = self.fresh_for(regs::ANY, self.vars.list[var as usize].value);
             self.add_param(id, param);
             for &q in preds {
@@ -578,6 +613,7 @@ impl<'a> Emit<'a> {
             if same && !changes {
                 self.exec = v0;
             } else if self.flow.partial[at as usize] {
+                self.rules.hit(Rule::MasksMeet);
                 let param = self.fresh(regs::ANY);
                 self.add_param(id, param);
                 for &q in preds {
@@ -594,9 +630,11 @@ impl<'a> Emit<'a> {
     /// Lanes that wait for this block run again.
     fn resume(&mut self) {
         if !self.flow.partial[self.at as usize] {
+            self.rules.hit(Rule::ResumeAll);
             self.exec = None;
             return;
         }
+        self.rules.hit(Rule::Resume);
         let Some(exec) = self.exec else {
             self.fail(SelectError::malformed("an execution value is missing"));
             return;
@@ -698,6 +736,7 @@ impl<'a> Emit<'a> {
         }
         let Term::Branch { cond, .. } = p.block(at).term else {
             // Every lane that runs waits.
+            self.rules.hit(Rule::WaitJump);
             let to = target(p, at, 0);
             let mut uses = Uses::new();
             let number = self.number(to, &mut uses);
@@ -710,6 +749,8 @@ impl<'a> Emit<'a> {
         let to = [target(p, at, 0), target(p, at, 1)];
         match self.exec {
             None => {
+                let both = soft == [true, true];
+                self.rules.hit(if both { Rule::WaitBothSides } else { Rule::WaitOneSide });
                 let mut values: [Uses; 2] = Default::default();
                 let mut src = [Src::Imm(0); 2];
                 for k in 0..2 {
@@ -724,6 +765,8 @@ impl<'a> Emit<'a> {
                 (!self.is_nested(cond) && soft != [true, true]).then(|| self.test(cond, soft[0], None))
             }
             Some(exec) => {
+                let both = soft == [true, true];
+                self.rules.hit(if both { Rule::WaitMaskedBoth } else { Rule::WaitMasked });
                 let first = if soft[1] { 1 } else { 0 };
                 let mut exec = self.send_away(cond, first == 1, to[first], exec);
                 if soft == [true, true] {
@@ -744,6 +787,7 @@ impl<'a> Emit<'a> {
             && let Some((op, inner, other)) = self.compound(cond)
             && invert == (op == kempe_ir::Op::And)
         {
+            self.rules.hit(Rule::WaitTwice);
             let exec = self.send_away(inner, invert, to, exec);
             return self.send_away(other, invert, to, exec);
         }
@@ -760,12 +804,17 @@ impl<'a> Emit<'a> {
         let edges = self.plan.edge_block[a];
         let (when, (test, uses)) = match exit {
             Exit::End => {
+                self.rules.hit(Rule::End);
                 self.terminator(MInst::End, &[]);
                 self.b.end_block(Block(id), Vec::new());
                 return;
             }
-            Exit::Jump { to } if to == at + 1 && self.plan.continues[to as usize] => return,
+            Exit::Jump { to } if to == at + 1 && self.plan.continues[to as usize] => {
+                self.rules.hit(Rule::JumpOn);
+                return;
+            }
             Exit::Jump { .. } => {
+                self.rules.hit(Rule::Jump);
                 self.terminator(MInst::Jump, &[]);
                 self.b.end_block(Block(id), Vec::new());
                 return;
@@ -776,18 +825,28 @@ impl<'a> Emit<'a> {
                     return;
                 };
                 let test = self.test(cond, false, None);
+                self.rules.hit(if when { Rule::UniformTaken } else { Rule::UniformNotTaken });
                 (if when { When::Lane0 } else { When::NotLane0 }, test)
             }
             Exit::Skip { .. } => match (skip_test, self.exec) {
-                (Some(t), _) => (When::NoLane, t),
-                (None, Some(exec)) => (When::NoLane, running(exec)),
+                (Some(t), _) => {
+                    self.rules.hit(Rule::SkipByFlags);
+                    (When::NoLane, t)
+                }
+                (None, Some(exec)) => {
+                    self.rules.hit(Rule::SkipByMask);
+                    (When::NoLane, running(exec))
+                }
                 (None, None) => {
                     self.fail(SelectError::malformed("an execution value is missing"));
                     return;
                 }
             },
             Exit::Latch { .. } => match self.exec {
-                Some(exec) => (When::Any, running(exec)),
+                Some(exec) => {
+                    self.rules.hit(Rule::Latch);
+                    (When::Any, running(exec))
+                }
                 None => {
                     self.fail(SelectError::malformed("an execution value is missing"));
                     return;
@@ -798,7 +857,8 @@ impl<'a> Emit<'a> {
         let when = if edges[0].is_some() { opposite(when) } else { when };
         self.terminator(MInst::Branch { test, when }, &uses);
         self.b.end_block(Block(id), Vec::new());
-        for e in edges.into_iter().flatten() {
+        for (k, e) in edges.into_iter().enumerate().filter_map(|(k, e)| Some((k, e?))) {
+            self.rules.hit([Rule::EdgeTaken, Rule::EdgeOther][k]);
             self.b.start_block(Block(e));
             self.terminator(MInst::Jump, &[]);
             self.b.end_block(Block(e), Vec::new());
@@ -847,6 +907,17 @@ impl<'a> Emit<'a> {
     /// A condition as a test, under an execution value if one is given.
     pub fn test(&mut self, cond: Value, invert: bool, mask: Option<VReg>) -> (Test, Uses) {
         let (literals, not) = self.literals(cond, invert);
+        if matches!(self.folded(cond), Some((kempe_ir::Op::Not, _))) {
+            self.rules.hit(Rule::TestNot);
+        }
+        match literals.len() {
+            0 | 1 => {}
+            2 => self.rules.hit(Rule::TestTwo),
+            _ => self.rules.hit(Rule::TestThree),
+        }
+        if not {
+            self.rules.hit(Rule::TestInverted);
+        }
         let mut uses = Uses::new();
         uses.extend(mask);
         let mut cmps = [None; MAX_CMPS];

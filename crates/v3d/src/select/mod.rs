@@ -4,7 +4,7 @@
 //! * [`flow`]: which values are the same in all lanes, which lanes wait where
 //! * [`plan`]: the graph that the machine walks
 //! * [`vars`]: values that are written while some lanes must keep what they have
-//! * [`emit`]: the walk over the blocks; [`ops`]: single instructions
+//! * [`emit`]: the walk over the blocks; [`ops`]: single instructions; [`rules`]: what of it was used how often
 //!
 //! The machine has no execution mask: all 16 lanes walk one linear graph, and everything that has no effect is computed
 //! in all of them. Divergence is an execution value per lane (0: the lane runs, else the number of the block where it
@@ -18,6 +18,7 @@ mod flow;
 mod ops;
 mod plan;
 mod prepare;
+mod rules;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -27,6 +28,7 @@ use crate::instr::Version;
 use crate::mops::MInst;
 use kempe_ir::{Loc, Module};
 use kempe_mir::Mir;
+pub use rules::Counts;
 
 /// Why a module has no machine code.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -81,12 +83,17 @@ pub fn prepare(m: &Module) -> Result<Prepared, SelectError> {
     Ok(Prepared { prepared, flow, plan, vars })
 }
 
-/// Selects machine instructions for a program with 2 or 4 threads.
+/// Selects machine instructions for a program with 2 or 4 threads, and counts the rules that it takes.
 ///
 /// # Errors
 /// When the module contains something that is not supported, or does not have the lowered form.
-pub fn select_prepared(x: &Prepared, version: Version, threads: u32) -> Result<Mir<MInst>, SelectError> {
-    emit::Emit::new(&x.prepared, &x.flow, &x.plan, &x.vars, version, threads).run()
+pub fn select_prepared(
+    x: &Prepared,
+    version: Version,
+    threads: u32,
+    counts: &mut Counts,
+) -> Result<Mir<MInst>, SelectError> {
+    emit::Emit::new(&x.prepared, &x.flow, &x.plan, &x.vars, version, threads, counts).run()
 }
 
 /// [`prepare()`] and [`select_prepared`].
@@ -94,5 +101,5 @@ pub fn select_prepared(x: &Prepared, version: Version, threads: u32) -> Result<M
 /// # Errors
 /// As these.
 pub fn select(m: &Module, version: Version, threads: u32) -> Result<Mir<MInst>, SelectError> {
-    select_prepared(&prepare(m)?, version, threads)
+    select_prepared(&prepare(m)?, version, threads, &mut Counts::default())
 }

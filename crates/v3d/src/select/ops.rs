@@ -2,6 +2,7 @@
 
 use super::SelectError;
 use super::emit::{Emit, Uses, alu};
+use super::rules::Rule;
 use super::values::{self, Base, Remade};
 use crate::instr::{Op as MOp, Pack, Unpack, small_code};
 use crate::mops::{Cmp, CmpOp, MAX_CMPS, MInst, MemClass, Src, Test, TmuType};
@@ -82,6 +83,7 @@ impl Emit<'_> {
             self.unsupported(i);
             return;
         };
+        self.rules.made(op, ty);
         match (op, b) {
             (Op::Select, Some(t)) => {
                 if let Some(f) = arg(2) {
@@ -91,6 +93,7 @@ impl Emit<'_> {
             (Op::And | Op::Or, Some(b)) if ty == Type::Bool => self.logic(root, op, a, b),
             (Op::Ieq | Op::Ine | Op::Slt | Op::Sle | Op::Ult | Op::Ule, Some(_))
             | (Op::Feq | Op::Fne | Op::Flt | Op::Fle, Some(_)) => {
+                self.rules.hit(Rule::CompareValue);
                 let mut uses = Uses::new();
                 let cmp = self.compare(i, false, &mut uses);
                 let dst = self.fresh_for(regs::ANY, root);
@@ -152,6 +155,7 @@ impl Emit<'_> {
             && let Some(old) = self.replaces(root)
             && let Some((test, mut all)) = self.active()
         {
+            self.rules.hit(Rule::InPlace);
             all.extend_from_slice(uses);
             let dst = self.fresh_for(regs::ANY, root);
             let data = MInst::Alu { op, pack: Pack::None, src, unpack, test: Some(test) };
@@ -181,7 +185,7 @@ impl Emit<'_> {
     }
 
     /// The operation behind a value, if it was left for its uses and this block is where it is.
-    fn folded(&self, v: Value) -> Option<(Op, Value)> {
+    pub fn folded(&self, v: Value) -> Option<(Op, Value)> {
         let root = self.p.root(v);
         if !self.is_here(self.p.def_pos(root)) || !self.p.is_lazy(root) {
             return None;
@@ -195,6 +199,7 @@ impl Emit<'_> {
             Some((Op::Fneg, inner)) => Some(inner),
             _ => None,
         };
+        let both = neg(self, a).is_some() && neg(self, b).is_some();
         let (m, a, b) = match (op, neg(self, a), neg(self, b)) {
             (Op::Fadd, None, Some(b)) => (MOp::Fsub, a, b),
             (Op::Fadd, Some(a), None) => (MOp::Fsub, b, a),
@@ -206,11 +211,22 @@ impl Emit<'_> {
             (Op::Fmin, ..) => (MOp::Fmin, a, b),
             _ => (MOp::Fmax, a, b),
         };
+        match (op, m) {
+            (Op::Fadd, MOp::Fsub) => self.rules.hit(Rule::AddOfNegated),
+            (Op::Fsub, MOp::Fadd) => self.rules.hit(Rule::SubOfNegated),
+            (Op::Fmul, _) if both => self.rules.hit(Rule::MulOfNegated),
+            _ => {}
+        }
         let mut uses = Uses::new();
         let (src, unpack) = self.float_sources(a, b, true, &mut uses);
         // The larger of a value and itself has no encoding (reference 6.1); the smaller is the same.
         let same = src == [Src::Use; 2] && uses[0] == uses[1] && unpack[0] == unpack[1];
-        let m = if m == MOp::Fmax && same { MOp::Fmin } else { m };
+        let m = if m == MOp::Fmax && same {
+            self.rules.hit(Rule::MaxOfSame);
+            MOp::Fmin
+        } else {
+            m
+        };
         self.put(root, m, src, unpack, &uses);
     }
 
@@ -234,6 +250,11 @@ impl Emit<'_> {
         };
         match modifier {
             Some((inner, unpack)) => {
+                self.rules.hit(match unpack {
+                    Unpack::Abs => Rule::AbsSource,
+                    Unpack::L => Rule::LowSource,
+                    _ => Rule::HighSource,
+                });
                 uses.push(self.reg(inner));
                 (Src::Use, unpack)
             }
@@ -251,11 +272,13 @@ impl Emit<'_> {
                 invert = !invert;
                 root = self.p.root(inner);
             } else if let Some(i) = self.p.func.def_inst(root).filter(|_| op.is_compare()) {
+                self.rules.hit(Rule::TestComparison);
                 return self.compare(i, invert, uses);
             } else {
                 break;
             }
         }
+        self.rules.hit(Rule::TestRegister);
         uses.push(self.reg(root));
         Cmp { op: CmpOp::NonZero, src: [Src::Use, Src::None], unpack: [Unpack::None; 2], invert }
     }
@@ -279,6 +302,10 @@ impl Emit<'_> {
             Op::Flt => (CmpOp::Flt, false, false),
             _ => (CmpOp::Fle, false, false),
         };
+        self.rules.made(op, self.data(i).ty);
+        if swap {
+            self.rules.hit(Rule::CompareSwapped);
+        }
         let (a, b) = if swap { (b, a) } else { (a, b) };
         let invert = invert != not;
         if cmp == CmpOp::Ieq {
@@ -291,6 +318,7 @@ impl Emit<'_> {
                 None
             };
             if let Some(x) = other {
+                self.rules.hit(Rule::CompareZero);
                 uses.push(self.reg(x));
                 let src = [Src::Use, Src::None];
                 return Cmp { op: CmpOp::NonZero, src, unpack: [Unpack::None; 2], invert: !invert };
@@ -365,11 +393,13 @@ impl Emit<'_> {
         if self.is_nested(cond)
             && let Some((op, a, b)) = self.compound(cond)
         {
+            self.rules.hit(if op == Op::And { Rule::ChooseAnd } else { Rule::ChooseOr });
             let first = self.choose(a, src, value, None);
             let side = (op == Op::And) as usize;
             let test = self.test(b, op == Op::And, None);
             return self.move_under(src[side], value[side].as_slice(), test, first);
         }
+        self.rules.hit(Rule::ChooseOne);
         let (test, mut uses) = self.test(cond, false, None);
         uses.extend(value.into_iter().flatten());
         let dst = match name {
@@ -385,6 +415,7 @@ impl Emit<'_> {
         let (literals, _) = self.literals(root, false);
         let fresh = |v: Value| !self.has_reg(v) && self.folded(v).is_some_and(|(op, _)| op.is_compare());
         if literals.len() > 1 && literals.iter().all(|l| fresh(l.0)) {
+            self.rules.hit(Rule::LogicTests);
             let dst = self.choose(root, [ONES, ZERO], [None; 2], Some(root));
             self.set(root, dst);
             return;
@@ -398,6 +429,7 @@ impl Emit<'_> {
         } else if free(self, a) {
             (b, a)
         } else {
+            self.rules.hit(Rule::LogicPlain);
             let mut uses = Uses::new();
             let src = self.src2(a, b, &mut uses);
             let dst = self.fresh_for(regs::ANY, root);
@@ -406,6 +438,7 @@ impl Emit<'_> {
             self.set(root, dst);
             return;
         };
+        self.rules.hit(Rule::LogicTest);
         let old = self.reg(kept);
         let test = self.test(tested, op == Op::And, None);
         let dst = self.move_under(if op == Op::And { ZERO } else { ONES }, &[], test, old);
@@ -452,7 +485,18 @@ impl Emit<'_> {
             (_, n) => vector(n as usize),
         };
         let results = d.results.clone();
+        self.rules.hit(match (ty, mem.count) {
+            (TmuType::U8, _) => Rule::Load8,
+            (TmuType::U16, _) => Rule::Load16,
+            (_, 2) => Rule::Load2,
+            (_, 3) => Rule::Load3,
+            (_, 4) => Rule::Load4,
+            _ => Rule::Load1,
+        });
         let (test, mut uses) = self.guard();
+        if test.is_some() {
+            self.rules.hit(Rule::LoadGuarded);
+        }
         uses.push(self.reg(address));
         let defs: SmallVec<[VReg; 4]> = results.iter().map(|&r| self.fresh_for(regs::ANY, r)).collect();
         let data = MInst::TmuLoad { ty, count: defs.len() as u8, class: class(mem), test };
@@ -520,6 +564,13 @@ impl Emit<'_> {
                 break;
             }
         }
+        self.rules.hit(match base {
+            Base::Word(_) => Rule::SideBandWord,
+            Base::Value(_) => Rule::SideBandValue,
+        });
+        if last > first {
+            self.rules.hit(Rule::SideBandGroup);
+        }
         let start = offset.wrapping_add((lo * 4) as u32);
         let address = match base {
             Base::Word(w) => self.remake(Remade::Word(w, start)),
@@ -531,6 +582,7 @@ impl Emit<'_> {
                     Some(j) => {
                         let a = self.data(j).args[0];
                         if self.p.def_pos(self.p.root(a)) != self.at || self.has_reg(self.p.root(a)) {
+                            self.rules.hit(Rule::SideBandMember);
                             self.reg(a)
                         } else {
                             self.add_constant(v, start)
@@ -559,7 +611,10 @@ impl Emit<'_> {
                         self.set(r, v);
                     }
                     // The same word once more.
-                    Some(_) => second.push((r, at + n)),
+                    Some(_) => {
+                        self.rules.hit(Rule::SideBandAgain);
+                        second.push((r, at + n));
+                    }
                 }
             }
         }
@@ -581,9 +636,11 @@ impl Emit<'_> {
         let dst = self.fresh(regs::ANY);
         match small_code(c) {
             Some(code) => {
+                self.rules.hit(Rule::SideBandSmall);
                 self.push(alu(MOp::Add, [Src::Use, Src::Imm(code)], None), &[dst], &[x], None, regs::NONE)
             }
             None => {
+                self.rules.hit(Rule::SideBandLarge);
                 let c = self.remake(Remade::Const(c));
                 self.push(alu(MOp::Add, [Src::Use; 2], None), &[dst], &[x, c], None, regs::NONE);
             }
@@ -608,9 +665,14 @@ impl Emit<'_> {
         let a = self.reg(address);
         self.store_words(ty, mem, a, &data[..half]);
         let second = match values::remade(self.p, self.p.root(address)) {
-            Some(Remade::Word(w, c)) => self.remake(Remade::Word(w, c.wrapping_add(half as u32 * 4))),
-            Some(Remade::Const(c)) => self.remake(Remade::Const(c.wrapping_add(half as u32 * 4))),
-            _ => self.add_constant(address, half as u32 * 4),
+            Some(Remade::Word(w, c)) => {
+                self.rules.hit(Rule::StoreSplitWord);
+                self.remake(Remade::Word(w, c.wrapping_add(half as u32 * 4)))
+            }
+            _ => {
+                self.rules.hit(Rule::StoreSplitValue);
+                self.add_constant(address, half as u32 * 4)
+            }
         };
         self.store_words(ty, mem, second, &data[half..]);
     }
@@ -622,7 +684,18 @@ impl Emit<'_> {
             _ => vector(data.len()),
         };
         let words: SmallVec<[VReg; 4]> = data.iter().map(|&v| self.reg(v)).collect();
+        self.rules.hit(match (tmu, words.len()) {
+            (TmuType::U8, _) => Rule::Store8,
+            (TmuType::U16, _) => Rule::Store16,
+            (_, 2) => Rule::Store2,
+            (_, 3) => Rule::Store3,
+            (_, 4) => Rule::Store4,
+            _ => Rule::Store1,
+        });
         let (test, mut uses) = self.guard();
+        if test.is_some() {
+            self.rules.hit(Rule::StoreGuarded);
+        }
         uses.push(address);
         uses.extend_from_slice(&words);
         let inst = MInst::TmuStore { ty: tmu, count: words.len() as u8, class: class(mem), test };
@@ -661,6 +734,7 @@ impl Emit<'_> {
             AtomicOp::Or => (9, 1),
             AtomicOp::Xor => (10, 1),
             AtomicOp::Load => {
+                self.rules.hit(Rule::AtomicLoad);
                 let (test, mut uses) = self.guard();
                 uses.push(self.reg(args[0]));
                 let dst = self.fresh(regs::ANY);
@@ -670,6 +744,7 @@ impl Emit<'_> {
                 return;
             }
             AtomicOp::Store => {
+                self.rules.hit(Rule::AtomicStore);
                 let address = self.reg(args[0]);
                 self.store_words(Type::I32, mem, address, &args[1..]);
                 return;
@@ -683,8 +758,26 @@ impl Emit<'_> {
             self.unsupported(i);
             return;
         }
+        self.rules.hit(match (op, data) {
+            (8, 0) => Rule::AtomicIncrement,
+            (9, 0) => Rule::AtomicDecrement,
+            (0, _) => Rule::AtomicAdd,
+            (1, _) => Rule::AtomicSub,
+            (2, _) => Rule::AtomicExchange,
+            (3, _) => Rule::AtomicCompare,
+            (4, _) => Rule::AtomicUmin,
+            (5, _) => Rule::AtomicUmax,
+            (6, _) => Rule::AtomicSmin,
+            (7, _) => Rule::AtomicSmax,
+            (8, _) => Rule::AtomicAnd,
+            (9, _) => Rule::AtomicOr,
+            _ => Rule::AtomicXor,
+        });
         let words: SmallVec<[VReg; 4]> = args[..=data].iter().map(|&v| self.reg(v)).collect();
         let (test, mut uses) = self.guard();
+        if test.is_some() {
+            self.rules.hit(Rule::AtomicGuarded);
+        }
         uses.extend_from_slice(&words);
         let dst = match results.first() {
             Some(&r) => self.fresh_for(regs::ANY, r),
@@ -696,8 +789,9 @@ impl Emit<'_> {
     }
 
     fn barrier(&mut self, i: Inst) {
+        let execution = self.data(i).op == Op::Barrier;
+        self.rules.hit(if execution { Rule::Barrier } else { Rule::Fence });
         let d = self.data(i);
-        let execution = d.op == Op::Barrier;
         let orders = !matches!(d.imm, Imm::Barrier(BarrierImm { shared: false, storage: false }));
         if orders || execution {
             self.push(MInst::TmuWait, &[], &[], None, regs::SWITCH);
@@ -768,4 +862,18 @@ fn integer(op: Op, ty: Type) -> Option<MOp> {
         (Op::SinpiApprox, Type::F32) => MOp::Sin,
         _ => return None,
     })
+}
+
+/// The operations that [`Emit::make`] knows, by type.
+pub(super) fn has_rule(op: Op, ty: Type) -> bool {
+    use Op::*;
+    let special = match op {
+        Select => true,
+        And | Or => ty == Type::Bool,
+        Ieq | Ine | Slt | Sle | Ult | Ule | Imul | PackHalf => ty == Type::I32,
+        Feq | Fne | Flt | Fle | Fneg | Fabs | UnpackHalfLo | UnpackHalfHi => ty == Type::F32,
+        Fadd | Fsub | Fmul | Fmin | Fmax => ty == Type::F32,
+        _ => false,
+    };
+    special || float_unary(op, ty).is_some() || integer(op, ty).is_some()
 }

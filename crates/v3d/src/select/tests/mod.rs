@@ -49,7 +49,7 @@ fn compare(
     mir: &Mir<crate::mops::MInst>,
 ) -> Result<(), String> {
     let start = StartWords { workgroup_size: m.workgroup_size, threads_per_qpu: threads, qpus: 2 };
-    let wgs = [1, 4, 16][m.workgroup_size[0] as usize % 3];
+    let wgs = if lowered.may_share_batches { [1, 4, 16][m.workgroup_size[0] as usize % 3] } else { 1 };
     let sizes =
         Sizes { wgs_per_supergroup: wgs, scratch_bytes_per_thread: 16 * lowered.private_bytes, threads: 16 };
     let env = Environment::new(m, inputs, sizes)?;
