@@ -23,7 +23,7 @@ impl Observer for Count {
 #[test]
 fn every_selection_rule_is_used() {
     let mut count = Count(Counts::default());
-    const SEEDS: u64 = 500;
+    const SEEDS: u64 = 700;
     for seed in 0..SEEDS {
         let source = generate(seed, &Shape::from_seed(seed));
         let version = Version::ALL[(seed & 1) as usize];

@@ -264,10 +264,13 @@ impl Gen<'_> {
         };
         let count = if ty.bits() == 32 && self.chance(20) { self.pick(&[2u32, 4]) } else { 1 };
         let stride = ty.bytes() * count;
-        let index = self.index(4 * ARRAY_WORDS / stride);
+        let elements = 4 * ARRAY_WORDS / stride;
+        let fixed = self.chance(35);
+        let index = if fixed { None } else { Some(self.index(elements)) };
+        let at = if fixed { self.r.below(elements as u64) as u32 * stride } else { 0 };
         let mut b = self.b();
         let base = b.var_addr(array, Space::Private);
-        let address = b.lea(base, Some(index), stride, 0);
+        let address = b.lea(base, index, stride, at as i32);
         let access = access(Space::Private, count as usize, ty.bytes().min(4));
         if self.chance(50) {
             let data: Vec<Value> = (0..count).map(|_| self.value(ty)).collect();
