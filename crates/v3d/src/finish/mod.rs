@@ -86,7 +86,13 @@ pub fn finish(
     let mut expanded = Expander::new(*frame, mir, alloc, unit_loc).run()?;
     jumps::thread(&mut expanded);
     let mut scheduled: Vec<schedule::Scheduled> =
-        expanded.iter().map(|e| schedule::schedule(version, frame.threads, &e.ops, &e.words)).collect();
+        expanded
+            .iter()
+            .map(|e| {
+                let branch = matches!(e.exit, Exit::Branch { .. });
+                schedule::schedule(version, frame.threads, &e.ops, &e.words, branch)
+            })
+            .collect();
     let switches = scheduled.iter().any(|s| !s.switches.is_empty());
     let mut bodies = Vec::with_capacity(expanded.len());
     for (b, e) in expanded.iter().enumerate() {

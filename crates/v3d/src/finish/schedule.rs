@@ -9,7 +9,7 @@
 
 use super::merge::merge;
 use super::uop::{Kind, Origin, Provenance, UOp};
-use crate::instr::{Alu, Loc, Op, Version};
+use crate::instr::{Alu, Branch, Loc, Op, Version};
 use kempe_mir::UniformSource;
 use smallvec::SmallVec;
 
@@ -90,19 +90,20 @@ fn reg(l: Loc) -> usize {
     }
 }
 
-/// Schedules the operations of a block. `words[seq]` are the result words of a TMU sequence.
-pub fn schedule(version: Version, threads: u32, ops: &[UOp], words: &[u32]) -> Scheduled {
+/// Schedules the operations of a block. `words[seq]` are the result words of a TMU sequence; `branch`: the block ends in a
+/// branch on flag A.
+pub fn schedule(version: Version, threads: u32, ops: &[UOp], words: &[u32], branch: bool) -> Scheduled {
     let ops: Vec<UOp> = ops
         .iter()
         .filter(|o| o.kind != Kind::Plain || !o.part.is_nop() || !o.signals.is_empty())
         .copied()
         .collect();
-    let graph = build(version, threads, &ops, words);
+    let graph = build(version, threads, &ops, words, branch);
     List { version, ops: &ops, graph, ready: Vec::new(), time: 0, open: None, out: Scheduled::default() }
         .run()
 }
 
-fn build(version: Version, threads: u32, ops: &[UOp], words: &[u32]) -> Graph {
+fn build(version: Version, threads: u32, ops: &[UOp], words: &[u32], branch: bool) -> Graph {
     let mut g = Graph {
         nodes: ops
             .iter()
@@ -296,8 +297,10 @@ fn build(version: Version, threads: u32, ops: &[UOp], words: &[u32]) -> Graph {
             g.edge(i, to, hard, soft);
         }
     }
+    let asked = if branch { last_write[FLAGS] } else { None };
     for i in (0..ops.len()).rev() {
-        let mut h = 1;
+        // The branch comes behind its flag, and its slots want to be filled.
+        let mut h = if Some(i) == asked { 2 + Branch::DELAY_SLOTS as u32 } else { 1 };
         for k in 0..g.nodes[i].succs.len() {
             let e = g.nodes[i].succs[k];
             let weight = match (ops[i].kind, ops[e.to as usize].kind) {
