@@ -21,8 +21,10 @@ use std::collections::VecDeque;
 /// How much of an expression a message shows.
 pub(super) const DEPTH: u32 = 5;
 
-/// Rows, then accumulators.
-pub(super) const REGISTERS: usize = 70;
+/// Rows, accumulators, flags: the last ones do not survive a switch.
+pub(super) const REGISTERS: usize = 72;
+const FLAG_A: usize = 70;
+const FLAG_B: usize = 71;
 
 /// What is known between instructions.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -87,8 +89,6 @@ struct Machine<'a> {
     behaviour: &'a Behaviour,
     s: &'a mut State,
     word: usize,
-    a: Facts,
-    b: Facts,
     rtop: Rtop,
     config: u32,
     data: SmallVec<[(Facts, Option<Facts>); 4]>,
@@ -134,8 +134,6 @@ pub(super) fn run(
         behaviour,
         s,
         word: range.start,
-        a: Facts::new(),
-        b: Facts::new(),
         rtop: Rtop::Zero,
         config: u32::MAX,
         data: SmallVec::new(),
@@ -266,8 +264,6 @@ impl Machine<'_> {
         if self.ending && !fresh {
             return Ok(true);
         }
-        self.a.clear();
-        self.b.clear();
         for r in 64..REGISTERS {
             self.s.regs[r].clear();
         }
@@ -308,7 +304,7 @@ impl Machine<'_> {
             return self.stop("a branch over lanes that do not live");
         }
         let mut predicates = SmallVec::new();
-        for t in self.a.clone() {
+        for t in self.s.regs[FLAG_A].clone() {
             let t = if negate { self.v.not(t) } else { t };
             let (t, flipped) = question(self.v, lane0, t);
             predicates.push((t, taken != flipped));
@@ -359,14 +355,14 @@ impl Machine<'_> {
         // Everything is read before anything is written.
         let add = self.part(&alu.add, false)?;
         let mul = self.part(&alu.mul, alu.rotate.is_some())?;
-        let old = self.a.clone();
+        let old = self.s.regs[FLAG_A].clone();
         for (part, done) in [(&alu.add, &add), (&alu.mul, &mul)] {
             let Some((_, flag)) = done else { continue };
             if part.push.is_some() {
-                self.b = old.clone();
-                self.a = flag.clone();
+                self.s.regs[FLAG_B] = old.clone();
+                self.s.regs[FLAG_A] = flag.clone();
             } else if let Some(u) = part.update {
-                self.a = self.update(u, &old, flag);
+                self.s.regs[FLAG_A] = self.update(u, &old, flag);
             }
         }
         let mut written: SmallVec<[usize; 4]> = SmallVec::new();
@@ -446,10 +442,10 @@ impl Machine<'_> {
         }
         let cond = match p.cond {
             None => None,
-            Some(Cond::IfA) => Some(self.a.clone()),
-            Some(Cond::IfB) => Some(self.b.clone()),
-            Some(Cond::IfNa) => Some(self.negated(self.a.clone())),
-            Some(Cond::IfNb) => Some(self.negated(self.b.clone())),
+            Some(Cond::IfA) => Some(self.s.regs[FLAG_A].clone()),
+            Some(Cond::IfB) => Some(self.s.regs[FLAG_B].clone()),
+            Some(Cond::IfNa) => Some(self.negated(self.s.regs[FLAG_A].clone())),
+            Some(Cond::IfNb) => Some(self.negated(self.s.regs[FLAG_B].clone())),
         };
         let mut s: SmallVec<[Facts; 2]> = SmallVec::new();
         for k in 0..p.op.sources() {

@@ -3,12 +3,14 @@
 //! * [`expand`]: machine instructions and edits to operations on physical registers
 //! * [`schedule`] and [`merge`]: order and pairing inside a block
 //! * [`switches`]: where thread switches, branches and the program end ride
+//! * [`fill`]: slots behind branches
 //! * [`jumps`]: empty blocks are not gone through
 //! * this file: blocks in order, branch offsets, the uniform stream in final order, encoding
 //!
 //! Nothing here decides what is right: the words are decoded and validated afterwards.
 
 mod expand;
+mod fill;
 mod jumps;
 mod merge;
 mod schedule;
@@ -85,14 +87,13 @@ pub fn finish(
     let version = frame.version;
     let mut expanded = Expander::new(*frame, mir, alloc, unit_loc).run()?;
     jumps::thread(&mut expanded);
-    let mut scheduled: Vec<schedule::Scheduled> =
-        expanded
-            .iter()
-            .map(|e| {
-                let branch = matches!(e.exit, Exit::Branch { .. });
-                schedule::schedule(version, frame.threads, &e.ops, &e.words, branch)
-            })
-            .collect();
+    let mut scheduled: Vec<schedule::Scheduled> = expanded
+        .iter()
+        .map(|e| {
+            let branch = matches!(e.exit, Exit::Branch { .. });
+            schedule::schedule(version, frame.threads, &e.ops, &e.words, branch)
+        })
+        .collect();
     let switches = scheduled.iter().any(|s| !s.switches.is_empty());
     let mut bodies = Vec::with_capacity(expanded.len());
     for (b, e) in expanded.iter().enumerate() {
@@ -118,6 +119,7 @@ pub fn finish(
         };
         bodies.push(body(placed, branch));
     }
+    fill::fill(version, &mut bodies);
     layout(version, bodies)
 }
 
