@@ -48,6 +48,9 @@ fn access(version: Version, s: &Slot) -> Access {
         if p.writes_flags() {
             writes |= FLAGS;
         }
+        if p.push.is_some() {
+            kills |= FLAGS;
+        }
         match p.op {
             Op::Multop => {
                 writes |= RTOP;
@@ -200,7 +203,7 @@ pub(super) fn fill(version: Version, bodies: &mut [Body]) {
             if may_move(version, &s)
                 && !hides_latency(version, &bodies[next].slots, n)
                 && clash == 0
-                && a.writes & !FLAGS & !RTOP & live[to] == 0
+                && a.writes & live[to] == 0
             {
                 bodies[b].slots[free] = s;
                 bodies[next].slots.remove(n);
