@@ -197,11 +197,20 @@ impl<'a> Expander<'a> {
         let p = &self.mir.program;
         let mut out = Vec::with_capacity(p.blocks.len());
         let mut stores_out = vec![MemClass::default(); p.blocks.len()];
+        let mut flags_out: Vec<Flags> = vec![Flags::default(); p.blocks.len()];
         let mut edits = self.alloc.edits.as_slice();
         for (b, block) in p.blocks.iter().enumerate() {
             self.ops = Vec::with_capacity(block.insts.len() * 2);
             self.words = Vec::new();
-            self.flags = Flags::default();
+            // What all ways here leave in flag A.
+            self.flags = match block.preds.split_first() {
+                Some((q, rest)) if block.preds.iter().all(|q| (q.0 as usize) < b) => {
+                    let first = &flags_out[q.0 as usize];
+                    let same = rest.iter().all(|q| flags_out[q.0 as usize] == *first);
+                    if same { first.clone() } else { Flags::default() }
+                }
+                _ => Flags::default(),
+            };
             self.written = [0; REGS];
             self.holds = [None; REGS];
             let back = block.preds.iter().any(|q| q.0 as usize >= b);
@@ -233,6 +242,7 @@ impl<'a> Expander<'a> {
                 }
             }
             stores_out[b] = self.stores;
+            flags_out[b] = std::mem::take(&mut self.flags);
             out.push(Expanded {
                 ops: std::mem::take(&mut self.ops),
                 exit,

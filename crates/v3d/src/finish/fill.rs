@@ -42,7 +42,8 @@ fn access(version: Version, s: &Slot) -> Access {
     let mut writes = a.writes(version).chain(a.writes_late(version)).fold(0, |m, l| m | bit(l));
     let mut kills = writes & !merged;
     for p in a.parts() {
-        if p.reads_flag_a() || p.reads_flag_b() {
+        // A push moves A to B, which nothing reads.
+        if p.cond.is_some() || p.update.is_some() || p.op.reads_flag_a() || p.op.reads_flag_b() {
             reads |= FLAGS;
         }
         if p.writes_flags() {
