@@ -1,24 +1,62 @@
-//! Random programs down the whole road: `cargo xtask fuzz [--count N] [--seed S] [--target T] [--one SEED] [--verify]`.
+//! Random programs down the whole road:
+//! `cargo xtask fuzz [--count N] [--seed S] [--one SEED] [--target T] [--verify] [--threads N] [--no-reduce]`.
 //!
 //! Every program is made for both targets at the natural register limit and at a random low one, at random levels of
-//! optimisation and thread counts; the simulator must equal the interpreter, and nothing on the way may object.
+//! optimisation and thread counts; the simulator must equal the interpreter, and nothing on the way may object
+//! (`--verify`: checker B reads every result too). What fails is made small ([`kempe_ir::reduce`]) and written to
+//! `target/fuzz` in the text form, with what was done to it in the first lines.
 
 use crate::judge::{self, Trouble};
+use kempe_ir::exec::Inputs;
 use kempe_ir::generate::{self, Shape, generate};
 use kempe_ir::inputs::Random;
+use kempe_ir::{Module, reduce, text};
 use kempe_opt::Level;
 use kempe_v3d::instr::Version;
 use rayon::prelude::*;
 use std::panic::AssertUnwindSafe;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
-/// One seed: everything that went wrong, as text.
-pub fn one(seed: u64, targets: &[Version], verify: bool) -> Vec<String> {
+/// Most failures that are made small.
+const MOST_REDUCED: usize = 8;
+/// Most failures that are listed.
+const MOST_LISTED: usize = 40;
+/// Seeds between two looks at the clock.
+const CHUNK: u64 = 64;
+const REPORT_EVERY: Duration = Duration::from_secs(30);
+
+/// One way to make and run a program.
+#[derive(Clone, Debug)]
+struct Case {
+    seed: u64,
+    version: Version,
+    options: judge::Options,
+    schedule: u64,
+    /// Fewer registers than one instruction needs is an answer, not a defect.
+    low_limit: bool,
+}
+
+struct Failure {
+    case: Case,
+    message: String,
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Case { seed, version, options, schedule, .. } = &self.case;
+        write!(f, "seed {seed} {} {options:?} schedule {schedule}: {}", version.name(), self.message)
+    }
+}
+
+/// The program of a seed, its inputs, and what is done with it.
+fn cases(seed: u64, targets: &[Version], verify: bool) -> (Module, Inputs, Vec<Case>) {
     let shape = Shape::from_seed(seed);
-    let m = generate(seed, &shape);
     let mut r = Random(seed ^ 0x9999);
     let inputs = generate::inputs(seed, 1 + r.below(3) as u32, &shape);
-    let mut out = Vec::new();
+    let mut list = Vec::new();
     for &version in targets {
         for round in 0..2 {
             let level = [Level::O0, Level::O1, Level::O2, Level::O2][r.below(4) as usize];
@@ -31,70 +69,236 @@ pub fn one(seed: u64, targets: &[Version], verify: bool) -> Vec<String> {
                     _ => options.back.max_registers = Some(10 + r.below(14) as u32),
                 }
             }
-            let schedule = r.below(4);
-            let run = || -> Result<(), String> {
-                let made = judge::make(&m, version, &options).map_err(|e| {
-                    if e.internal { format!("bug: {e}") } else { format!("not compiled: {e}") }
-                })?;
-                match judge::compare(&made, &inputs, schedule) {
-                    Ok(_) => Ok(()),
-                    Err(Trouble::Input(stop)) => Err(format!("interpreter: {stop}")),
-                    Err(Trouble::Setup(s)) => Err(format!("setup: {s}")),
-                    Err(Trouble::Wrong(s)) => Err(format!("wrong: {s}")),
-                }
-            };
-            let result = std::panic::catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|p| {
-                let text = p.downcast_ref::<String>().cloned();
-                let text = text.or_else(|| p.downcast_ref::<&str>().map(|s| (*s).to_owned()));
-                Err(format!("panic: {}", text.unwrap_or_default()))
-            });
-            if let Err(e) = result {
-                // Fewer registers than one instruction needs is an answer, not a defect.
-                if e.starts_with("not compiled: out of registers") && round == 1 {
-                    continue;
-                }
-                out.push(format!("seed {seed} {} {options:?} schedule {schedule}: {e}", version.name()));
-            }
+            list.push(Case { seed, version, options, schedule: r.below(4), low_limit: round == 1 });
         }
     }
-    out
+    (generate(seed, &shape), inputs, list)
+}
+
+impl Case {
+    /// What goes wrong, as text that begins with the kind.
+    fn run(&self, m: &Module, inputs: &Inputs) -> Result<(), String> {
+        let run = || -> Result<(), String> {
+            let made = judge::make(m, self.version, &self.options)
+                .map_err(|e| if e.internal { format!("bug: {e}") } else { format!("not compiled: {e}") })?;
+            match judge::compare(&made, inputs, self.schedule) {
+                Ok(_) => Ok(()),
+                Err(Trouble::Input(stop)) => Err(format!("interpreter: {stop}")),
+                Err(Trouble::Setup(s)) => Err(format!("setup: {s}")),
+                Err(Trouble::Wrong(s)) => Err(format!("wrong: {s}")),
+            }
+        };
+        let result = std::panic::catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|p| {
+            let text = p.downcast_ref::<String>().cloned();
+            let text = text.or_else(|| p.downcast_ref::<&str>().map(|s| (*s).to_owned()));
+            Err(format!("panic: {}", text.unwrap_or_default()))
+        });
+        match result {
+            Err(e) if self.low_limit && e.starts_with("not compiled: out of registers") => Ok(()),
+            other => other,
+        }
+    }
+}
+
+/// What two messages about the same defect have in common: the first words, without numbers.
+fn kind(message: &str) -> String {
+    let words = message.split_whitespace().filter(|w| !w.contains(|c: char| c.is_ascii_digit()));
+    words.take(if message.starts_with("wrong") { 1 } else { 7 }).collect::<Vec<_>>().join(" ")
+}
+
+/// Makes a failing program small. The smaller ones must still be good programs: inside their buffers, without races,
+/// with nothing undefined.
+fn shrink(
+    m: &Module,
+    inputs: &Inputs,
+    message: &str,
+    run: &mut dyn FnMut(&Module) -> Result<(), String>,
+) -> reduce::Reduced {
+    let wanted = kind(message);
+    // The original may break the rules of good programs itself: then the generator is what failed.
+    let good = judge::screen(m, inputs).is_ok();
+    reduce::reduce(m, &reduce::Limits::default(), &mut |m| {
+        (!good || judge::screen(m, inputs).is_ok()) && run(m).is_err_and(|e| kind(&e) == wanted)
+    })
+}
+
+/// Writes a failure in its small form.
+fn write(failure: &Failure, targets: &[Version], verify: bool, folder: &Path) -> std::io::Result<PathBuf> {
+    let case = &failure.case;
+    let (m, inputs, _) = cases(case.seed, targets, verify);
+    let reduced = shrink(&m, &inputs, &failure.message, &mut |m| case.run(m, &inputs));
+    let message = case.run(&reduced.module, &inputs).err().unwrap_or_default();
+    std::fs::create_dir_all(folder)?;
+    let path = folder.join(format!("seed-{}-{}.kir", case.seed, case.version.name()));
+    let first = |s: &str| s.lines().next().unwrap_or_default().to_owned();
+    let text = format!(
+        "; {}\n; reduced in {} steps{}: {}\n; groups {:?}\n{}",
+        first(&failure.to_string()),
+        reduced.steps,
+        if reduced.complete { "" } else { ", not to the end" },
+        first(&message),
+        inputs.groups,
+        text::print(&reduced.module)
+    );
+    std::fs::write(&path, text)?;
+    Ok(path)
+}
+
+struct Args {
+    count: u64,
+    first: u64,
+    threads: usize,
+    targets: Vec<Version>,
+    verify: bool,
+    reduce: bool,
+}
+
+fn arguments(args: &[String]) -> Option<Args> {
+    let mut a = Args {
+        count: 1000,
+        first: 1,
+        threads: 0,
+        targets: Version::ALL.to_vec(),
+        verify: false,
+        reduce: true,
+    };
+    let mut it = args.iter();
+    while let Some(name) = it.next() {
+        match name.as_str() {
+            "--verify" => a.verify = true,
+            "--no-reduce" => a.reduce = false,
+            "--count" => a.count = it.next()?.parse().ok()?,
+            "--seed" => a.first = it.next()?.parse().ok()?,
+            "--threads" => a.threads = it.next()?.parse().ok()?,
+            "--target" => {
+                let name = it.next()?;
+                a.targets.retain(|v| v.name() == name);
+            }
+            "--one" => {
+                a.first = it.next()?.parse().ok()?;
+                a.count = 1;
+            }
+            _ => return None,
+        }
+    }
+    (!a.targets.is_empty()).then_some(a)
 }
 
 pub fn run(args: &[String]) -> ExitCode {
-    let mut count = 1000u64;
-    let mut first = 1u64;
-    let mut targets = Version::ALL.to_vec();
-    // Checker B reads every result too.
-    let verify = args.iter().any(|a| a == "--verify");
-    let mut it = args.iter().filter(|a| *a != "--verify");
-    while let Some(a) = it.next() {
-        let value = it.next().cloned().unwrap_or_default();
-        match a.as_str() {
-            "--count" => count = value.parse().unwrap_or(count),
-            "--seed" => first = value.parse().unwrap_or(first),
-            "--target" => targets.retain(|v| v.name() == value),
-            "--one" => {
-                first = value.parse().unwrap_or(first);
-                count = 1;
+    let Some(a) = arguments(args) else {
+        eprintln!(
+            "usage: cargo xtask fuzz [--count N] [--seed S] [--one SEED] [--target T] [--verify] [--threads N] [--no-reduce]"
+        );
+        return ExitCode::from(2);
+    };
+    if let Err(e) = rayon::ThreadPoolBuilder::new().num_threads(a.threads).build_global() {
+        eprintln!("threads cannot be started: {e}");
+    }
+    let start = Instant::now();
+    // Panics are counted, not printed.
+    std::panic::set_hook(Box::new(|_| {}));
+    let end = a.first.saturating_add(a.count);
+    let (runs, mut done) = (AtomicU64::new(0), a.first);
+    let mut failures: Vec<Failure> = Vec::new();
+    let mut reported = Instant::now();
+    while done < end {
+        let next = end.min(done.saturating_add(CHUNK));
+        let new: Vec<Failure> = (done..next)
+            .into_par_iter()
+            .flat_map_iter(|seed| {
+                let (m, inputs, list) = cases(seed, &a.targets, a.verify);
+                runs.fetch_add(list.len() as u64, Ordering::Relaxed);
+                list.into_iter()
+                    .filter_map(|case| {
+                        let message = case.run(&m, &inputs).err()?;
+                        Some(Failure { case, message })
+                    })
+                    .collect::<Vec<_>>()
+            })
+            .collect();
+        for f in &new {
+            if failures.len() < MOST_LISTED {
+                println!("{f}");
             }
-            _ => {
-                eprintln!("usage: cargo xtask fuzz [--count N] [--seed S] [--target T] [--one SEED]");
-                return ExitCode::from(2);
+            if a.reduce && failures.len() < MOST_REDUCED {
+                match write(f, &a.targets, a.verify, Path::new("target/fuzz")) {
+                    Ok(path) => println!("  reduced: {}", path.display()),
+                    Err(e) => println!("  not written: {e}"),
+                }
+            }
+        }
+        failures.extend(new);
+        done = next;
+        if reported.elapsed() >= REPORT_EVERY {
+            reported = Instant::now();
+            let rate = (done - a.first) as f64 / start.elapsed().as_secs_f64();
+            eprintln!("fuzz: up to seed {done}, {} failures, {rate:.1} seeds/s", failures.len());
+        }
+    }
+    let time = start.elapsed().as_secs_f64();
+    println!(
+        "fuzz: seeds {}..{end}, {} runs, {} failures, {time:.1} s, {:.1} seeds/s",
+        a.first,
+        runs.into_inner(),
+        failures.len(),
+        a.count as f64 / time.max(1e-9)
+    );
+    if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kempe_ir::Op;
+
+    fn has(m: &Module, op: Op) -> bool {
+        m.func.layout.iter().flat_map(|&b| &m.func.blocks[b].insts).any(|&i| m.func.insts[i].op == op)
+    }
+
+    #[test]
+    fn random_programs_pass() {
+        for seed in 0..40 {
+            let (m, inputs, list) = cases(seed, &Version::ALL, false);
+            for case in list {
+                if let Err(message) = case.run(&m, &inputs) {
+                    panic!("{}\n{}", Failure { case, message }, text::print(&m));
+                }
             }
         }
     }
-    let start = std::time::Instant::now();
-    std::panic::set_hook(Box::new(|_| {}));
-    let failures: Vec<String> =
-        (first..first + count).into_par_iter().flat_map_iter(|s| one(s, &targets, verify)).collect();
-    for f in failures.iter().take(40) {
-        println!("{f}");
+
+    /// A made-up defect: code with a signed maximum and a barrier computes something wrong.
+    #[test]
+    fn a_failure_becomes_small() {
+        let mut reduced = 0;
+        for seed in 0..200 {
+            let (m, inputs, list) = cases(seed, &[Version::V71], false);
+            let case = &list[0];
+            let mut broken = |m: &Module| -> Result<(), String> {
+                let made = judge::make(m, case.version, &case.options).map_err(|e| format!("bug: {e}"))?;
+                let defect = has(&made.lowered, Op::Smax) && has(&made.lowered, Op::Barrier);
+                if defect { Err(format!("wrong: byte {}", made.artifact.code.len())) } else { Ok(()) }
+            };
+            let Err(message) = broken(&m) else { continue };
+            let small = shrink(&m, &inputs, &message, &mut broken);
+            let printed = text::print(&small.module);
+            let again = text::parse(&printed).unwrap();
+            assert!(broken(&again).is_err(), "seed {seed}\n{printed}");
+            assert!(judge::screen(&again, &inputs).is_ok(), "seed {seed}\n{printed}");
+            let insts = again.func.layout.iter().map(|&b| again.func.blocks[b].insts.len()).sum::<usize>();
+            assert!(insts <= 20, "seed {seed}: {insts} instructions\n{printed}");
+            reduced += 1;
+            if reduced == 5 {
+                break;
+            }
+        }
+        assert_eq!(reduced, 5);
     }
-    println!(
-        "fuzz: seeds {first}..{}, {} failures, {:.1} s",
-        first + count,
-        failures.len(),
-        start.elapsed().as_secs_f64()
-    );
-    if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+
+    #[test]
+    fn kinds_of_messages() {
+        assert_eq!(kind("wrong: buffer 0:1 differs at byte 4"), kind("wrong: word 7"));
+        assert_eq!(kind("bug: word 3 breaks rule 4"), kind("bug: word 9 breaks rule 11"));
+        assert_ne!(kind("bug: the code breaks"), kind("bug: the code does not decode"));
+    }
 }

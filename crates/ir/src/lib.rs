@@ -12,6 +12,7 @@
 //! * [`exec`]: memory, bindings and lanes: what everything that runs a program shares
 //! * [`interp`]: the interpreter
 //! * [`verify`]: is a module well formed?
+//! * [`reduce`]: makes a program that shows a defect small
 //! * [`text`]: printing and parsing
 
 pub mod analysis;
@@ -26,6 +27,7 @@ pub mod inputs;
 pub mod interp;
 pub mod module;
 pub mod ops;
+pub mod reduce;
 pub mod text;
 pub mod types;
 pub mod verify;
