@@ -229,6 +229,11 @@ impl Gen<'_> {
         access.volatile = self.chance(8);
         if self.chance(55) {
             let data: Vec<Value> = (0..count).map(|_| self.value(ty)).collect();
+            if count == 3 {
+                // Overwritten at once.
+                let other: Vec<Value> = data.iter().rev().copied().collect();
+                self.b().store(ty, access, address, &other);
+            }
             self.b().store(ty, access, address, &data);
         } else {
             let list = self.b().load(ty, access, address);
@@ -274,6 +279,11 @@ impl Gen<'_> {
         let access = access(Space::Private, count as usize, ty.bytes().min(4));
         if self.chance(50) {
             let data: Vec<Value> = (0..count).map(|_| self.value(ty)).collect();
+            if count == 3 {
+                // Overwritten at once.
+                let other: Vec<Value> = data.iter().rev().copied().collect();
+                self.b().store(ty, access, address, &other);
+            }
             self.b().store(ty, access, address, &data);
         } else {
             let list = self.b().load(ty, access, address);
