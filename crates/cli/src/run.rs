@@ -289,7 +289,7 @@ fn draw(groups: [u32; 3], resources: &[kempe::ir::Resource], random: &mut kempe:
                 }
             }
             ResKind::PushConstants => inputs.push = bytes(),
-            ResKind::Other => {}
+            _ => {}
         }
     }
     inputs

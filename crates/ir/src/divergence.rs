@@ -486,7 +486,8 @@ fn is_source(inst: &InstData, options: &Options) -> bool {
             inst.ty == crate::types::Type::Ptr(Space::Shared) && !options.one_workgroup_per_batch
         }
         (Op::Load, Imm::Mem(m)) => m.space == Space::Private || m.volatile,
-        (Op::Atomic | Op::Elect, _) => true,
+        (Op::ImageLoad, Imm::Image(i)) => i.volatile,
+        (Op::Atomic | Op::ImageAtomic | Op::Elect, _) => true,
         (Op::Reduce, _) => !is_full_reduction(inst),
         _ => false,
     }

@@ -13,6 +13,7 @@
 //! Nothing here knows a machine: what differs between machines is a [`StartState`] that the caller supplies.
 
 use crate::entity::{Entity, Table};
+use crate::image::ImageDesc;
 use crate::module::{Module, ResKind, UniformWord, Var};
 use crate::types::Space;
 use std::fmt;
@@ -252,23 +253,42 @@ pub struct BufferInput {
     pub bytes: Vec<u8>,
 }
 
+/// Contents of one image binding.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ImageInput {
+    pub set: u32,
+    pub binding: u32,
+    /// Element of an array of resources, 0 otherwise.
+    pub element: u32,
+    pub desc: ImageDesc,
+    /// As [`crate::image`] lays them out; missing bytes at the end are zeros.
+    pub bytes: Vec<u8>,
+}
+
 /// What the user of a program gives it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Inputs {
     /// Work-groups by axis.
     pub groups: [u32; 3],
     pub buffers: Vec<BufferInput>,
+    pub images: Vec<ImageInput>,
     pub push: Vec<u8>,
 }
 
 impl Inputs {
     pub fn new(groups: [u32; 3]) -> Inputs {
-        Inputs { groups, buffers: Vec::new(), push: Vec::new() }
+        Inputs { groups, buffers: Vec::new(), images: Vec::new(), push: Vec::new() }
     }
 
     /// Adds a buffer for an ordinary binding.
     pub fn buffer(mut self, set: u32, binding: u32, bytes: Vec<u8>) -> Inputs {
         self.buffers.push(BufferInput { set, binding, element: 0, bytes });
+        self
+    }
+
+    /// Adds an image for an ordinary binding.
+    pub fn image(mut self, set: u32, binding: u32, desc: ImageDesc, bytes: Vec<u8>) -> Inputs {
+        self.images.push(ImageInput { set, binding, element: 0, desc, bytes });
         self
     }
 
@@ -305,6 +325,23 @@ pub struct PlacedBuffer {
     pub size: u32,
 }
 
+/// An image that has been given a place.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PlacedImage {
+    pub set: u32,
+    pub binding: u32,
+    pub element: u32,
+    pub name: String,
+    pub desc: ImageDesc,
+    /// First byte of its texels.
+    pub base: u32,
+    /// Address that stands for its description: a multiple of 16 where nothing is mapped.
+    pub state: u32,
+}
+
+/// Most images of a run: their descriptions have addresses within a gap between regions.
+const MAX_IMAGES: usize = GUARD as usize / 16;
+
 /// Most bytes that a run may place, so that a module that asks for absurd amounts is an error.
 pub const MAX_BYTES: u64 = 1 << 31;
 
@@ -316,6 +353,8 @@ pub struct Environment {
     pub sizes: Sizes,
     /// In the order of the inputs.
     pub buffers: Vec<PlacedBuffer>,
+    /// In the order of the inputs.
+    pub images: Vec<PlacedImage>,
     /// Shared variables of one work-group.
     pub shared: VarLayout,
     pub shared_base: u32,
@@ -324,6 +363,8 @@ pub struct Environment {
     pub constant_base: u32,
     /// Address by resource, then element.
     resources: Vec<Vec<(u32, u32)>>,
+    /// By resource: is it an image, set, binding.
+    bound_images: Vec<(bool, u32, u32)>,
     push: Vec<u8>,
     /// Where resources lie for which no buffer was given: nothing is mapped there.
     unbound: u32,
@@ -334,6 +375,7 @@ impl Environment {
     pub fn new(module: &Module, inputs: &Inputs, sizes: Sizes) -> Result<Environment, String> {
         let shared = variable_layout(module, Space::Shared)?;
         let total: u64 = inputs.buffers.iter().map(|b| b.bytes.len() as u64).sum::<u64>()
+            + inputs.images.iter().map(|i| i.desc.bytes()).sum::<u64>()
             + inputs.push.len() as u64
             + module.constant_data.len() as u64
             + shared.bytes as u64 * sizes.wgs_per_supergroup as u64
@@ -373,6 +415,7 @@ impl Environment {
             let size = b.bytes.len() as u32;
             buffers.push(PlacedBuffer { set: b.set, binding: b.binding, element: b.element, base, size });
         }
+        let images = place_images(module, inputs, &mut memory)?;
         let resources = module
             .resources
             .values()
@@ -399,6 +442,8 @@ impl Environment {
             groups: inputs.groups,
             sizes,
             buffers,
+            images,
+            bound_images: module.resources.values().map(|r| (r.kind.is_image(), r.set, r.binding)).collect(),
             shared,
             shared_base,
             scratch_base,
@@ -416,11 +461,24 @@ impl Environment {
         places.and_then(|p| p.get(element as usize)).copied().unwrap_or((self.unbound, 0))
     }
 
+    /// The image that is bound to an element of a resource.
+    pub fn image(&self, res: crate::module::Res, element: u32) -> Option<&PlacedImage> {
+        let &(is_image, set, binding) = self.bound_images.get(res.index())?;
+        let here = |i: &&PlacedImage| (i.set, i.binding, i.element) == (set, binding, element);
+        self.images.iter().find(here).filter(|_| is_image)
+    }
+
     /// The word that the driver would put into the uniform stream.
     pub fn word(&self, word: UniformWord) -> u32 {
         match word {
             UniformWord::BufferAddr { res, element } => self.resource(res, element).0,
             UniformWord::BufferSize { res, element } => self.resource(res, element).1,
+            UniformWord::TextureState { res, element } => {
+                self.image(res, element).map_or(self.unbound, |i| i.state)
+            }
+            UniformWord::ImageSize { res, element, axis } => {
+                self.image(res, element).map_or(0, |i| i.desc.size(axis))
+            }
             // Push constants that were not given read as zero, as driver memory does.
             UniformWord::PushWord(offset) => match (offset as usize).checked_add(4) {
                 Some(end) if end <= self.push.len() => read_le(&self.push, offset as usize, 4) as u32,
@@ -435,11 +493,69 @@ impl Environment {
         }
     }
 
+    /// Contents of the images of `memory`, in the order of the inputs.
+    pub fn image_contents<'a>(&self, memory: &'a Memory) -> Vec<&'a [u8]> {
+        self.images.iter().map(|i| memory.region_at(i.base).map_or(&[][..], |r| memory.bytes(r))).collect()
+    }
+
     /// Contents of the buffers of `memory` (this environment's own memory or a later state of it), in the order
     /// of the inputs.
     pub fn buffer_contents<'a>(&self, memory: &'a Memory) -> Vec<&'a [u8]> {
         self.buffers.iter().map(|b| memory.region_at(b.base).map_or(&[][..], |r| memory.bytes(r))).collect()
     }
+}
+
+/// Gives every image its texels and the address of its description.
+fn place_images(module: &Module, inputs: &Inputs, memory: &mut Memory) -> Result<Vec<PlacedImage>, String> {
+    let mut images: Vec<PlacedImage> = Vec::new();
+    if inputs.images.is_empty() {
+        return Ok(images);
+    }
+    if inputs.images.len() > MAX_IMAGES {
+        return Err(format!("more than {MAX_IMAGES} images"));
+    }
+    let states = memory.place("descriptions of images", Vec::new(), false)?;
+    for (n, i) in inputs.images.iter().enumerate() {
+        let place = format!("binding {}:{}", i.set, i.binding);
+        let mut declared = module
+            .resources
+            .values()
+            .filter(|r| r.kind.is_image() && (r.set, r.binding) == (i.set, i.binding))
+            .filter_map(|r| r.image.map(|info| (r, info)))
+            .peekable();
+        let name = match declared.peek() {
+            Some((r, _)) if !r.name.is_empty() => r.name.clone(),
+            _ => place.clone(),
+        };
+        let mut writable = false;
+        for (r, info) in declared {
+            i.desc.fits(&info).map_err(|e| format!("the image at {place} {e}"))?;
+            let format = info.storage_format();
+            if r.kind == ResKind::Image && i.desc.format != format {
+                return Err(format!(
+                    "the image at {place} has the format {}, but the program stores {}",
+                    i.desc.format.name(),
+                    format.name()
+                ));
+            }
+            writable |= r.kind == ResKind::Image && !r.read_only;
+        }
+        i.desc.check().map_err(|e| format!("the image at {place} {e}"))?;
+        if images.iter().any(|p| (p.set, p.binding, p.element) == (i.set, i.binding, i.element)) {
+            return Err(format!("{place} is given twice"));
+        }
+        let size = i.desc.bytes() as usize;
+        if i.bytes.len() > size {
+            return Err(format!("the image at {place} has {size} bytes, {} are given", i.bytes.len()));
+        }
+        let mut bytes = i.bytes.clone();
+        bytes.resize(size, 0);
+        let base = memory.place(&name, bytes, writable)?;
+        let state = states + 16 * n as u32;
+        let (set, binding, element) = (i.set, i.binding, i.element);
+        images.push(PlacedImage { set, binding, element, name, desc: i.desc, base, state });
+    }
+    Ok(images)
 }
 
 fn is_buffer(kind: ResKind) -> bool {
@@ -579,6 +695,7 @@ mod tests {
             tail_stride: 4,
             name: "data".to_owned(),
             read_only: false,
+            image: None,
         });
         module.vars.push(Variable { space: Space::Shared, size: 6, align: 4, name: "s".to_owned() });
         let inputs = Inputs::new([3, 2, 1]).buffer(0, 3, vec![7; 12]).push(vec![1, 0, 0, 0, 2, 0, 0, 0]);

@@ -26,6 +26,9 @@ mod access;
 mod decode;
 mod error;
 mod follow;
+mod image;
+#[cfg(test)]
+mod image_tests;
 mod lanes;
 mod races;
 mod run;
@@ -102,6 +105,12 @@ pub enum Stop {
         inst: Inst,
         lane: LaneContext,
     },
+    /// A texel outside of an image, or an image that is not bound.
+    Texel {
+        message: String,
+        inst: Inst,
+        lane: LaneContext,
+    },
     /// The address is not a multiple of the alignment that the instruction claims.
     Misaligned {
         address: u32,
@@ -148,6 +157,7 @@ impl fmt::Display for Stop {
         };
         match self {
             Stop::Fault { fault, inst, lane: l } => write!(f, "{inst}, {}: {fault}", lane(l)),
+            Stop::Texel { message, inst, lane: l } => write!(f, "{inst}, {}: {message}", lane(l)),
             Stop::Misaligned { address, align, inst, lane: l } => {
                 write!(f, "{inst}, {}: address {address:#010x} is not a multiple of {align}", lane(l))
             }

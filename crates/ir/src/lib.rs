@@ -9,6 +9,7 @@
 //! * [`divergence`]: which values are the same on all lanes
 //! * [`eval`]: what every pure operation computes
 //! * [`bounds`]: how far two right float results may lie apart
+//! * [`image`]: images: formats, descriptors, where a texel lies
 //! * [`exec`]: memory, bindings and lanes: what everything that runs a program shares
 //! * [`interp`]: the interpreter
 //! * [`verify`]: is a module well formed?
@@ -23,6 +24,7 @@ pub mod entity;
 pub mod eval;
 pub mod exec;
 pub mod generate;
+pub mod image;
 pub mod inputs;
 pub mod interp;
 pub mod module;
@@ -34,6 +36,7 @@ pub mod verify;
 
 pub use builder::Builder;
 pub use entity::{Arena, Entity, Table};
+pub use image::ImageInfo;
 pub use module::*;
 pub use ops::{Class, Effect, Op, Sig};
 pub use types::{Space, Type};

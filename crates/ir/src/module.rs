@@ -15,6 +15,7 @@
 
 use crate::entity;
 use crate::entity::Arena;
+use crate::image::{Axis, ImageInfo};
 use crate::ops::Op;
 use crate::types::{Space, Type};
 use smallvec::SmallVec;
@@ -102,6 +103,7 @@ pub enum Imm {
     Uniform(UniformWord),
     Barrier(BarrierImm),
     Reduce(ReduceImm),
+    Image(ImageImm),
 }
 
 /// `base + index * scale + offset`.
@@ -152,6 +154,47 @@ pub struct AtomicImm {
     pub space: Space,
 }
 
+/// What the operands or results of an image access are.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum TexelForm {
+    /// Components of a colour: f32 or i32 as the image declares.
+    Color,
+    /// Stores of a lowered program: the words of the texel in the format of the image ([`ImageInfo::storage_format`]).
+    Words,
+    /// Loads of a lowered program from a format of 16-bit floats: red and green, then blue and alpha, two halves a word.
+    Halves,
+}
+
+/// An access to an image. Operands: the element of an array of resources if `element`, the coordinates
+/// ([`ImageInfo::coordinates`]), the level of detail if `lod`, then data.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ImageImm {
+    pub res: Res,
+    pub form: TexelForm,
+    /// Of a load: bit k is set when component (or word) k is a result; results stand in this order.
+    pub mask: u8,
+    /// Of an atomic: what it does.
+    pub atomic: Option<AtomicOp>,
+    pub element: bool,
+    pub lod: bool,
+    /// Must happen as written, in order with other volatile accesses.
+    pub volatile: bool,
+}
+
+impl ImageImm {
+    pub fn new(res: Res) -> ImageImm {
+        ImageImm {
+            res,
+            form: TexelForm::Color,
+            mask: 0,
+            atomic: None,
+            element: false,
+            lod: false,
+            volatile: false,
+        }
+    }
+}
+
 /// Built-ins of the source languages; 3-component ones by component.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub enum Builtin {
@@ -181,6 +224,17 @@ pub enum UniformWord {
     BufferSize {
         res: Res,
         element: u32,
+    },
+    /// Address of the description of an image for the texture unit, a multiple of 16.
+    TextureState {
+        res: Res,
+        element: u32,
+    },
+    /// A size of an image, at its first level of detail.
+    ImageSize {
+        res: Res,
+        element: u32,
+        axis: Axis,
     },
     /// The word at this byte offset of the push constants.
     PushWord(u32),
@@ -330,8 +384,21 @@ pub enum ResKind {
     UniformBuffer,
     /// The push constant block; at most one.
     PushConstants,
-    /// Images, samplers, acceleration structures: named, not yet usable.
+    /// An image or texel buffer that is read and written texel by texel.
+    Image,
+    /// An image or texel buffer that is only read, perhaps through a sampler.
+    Texture,
+    /// A sampler without an image.
+    Sampler,
+    /// Acceleration structures: named, not yet usable.
     Other,
+}
+
+impl ResKind {
+    /// Its accesses name texels ([`Resource::image`] is there).
+    pub fn is_image(self) -> bool {
+        matches!(self, ResKind::Image | ResKind::Texture)
+    }
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -348,6 +415,8 @@ pub struct Resource {
     pub name: String,
     /// The program never writes it.
     pub read_only: bool,
+    /// Of images and textures: what the program declares.
+    pub image: Option<ImageInfo>,
 }
 
 /// A variable in private or shared memory.

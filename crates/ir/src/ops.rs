@@ -244,6 +244,20 @@ ops! {
     /// Memory ordering without execution barrier.
     Fence = "fence", Special, Any, Write;
 
+    // Images. The immediate ([`crate::ImageImm`]) says which and what stands among the operands; `ty` is the type of a
+    // component. Coordinates are texels, i32; they count from 0 and are signed.
+    /// Results: the components of the mask. A texel outside of the image stops a run.
+    ImageLoad = "image_load", Special, Any, Read;
+    /// Operands end with the components of a colour (those that the format does not have are dropped), or texel
+    /// words. Outside of the image it does nothing.
+    ImageStore = "image_store", Special, Any, Write;
+    /// As `atomic`, on an image of one 32-bit component. A texel outside of the image stops a run.
+    ImageAtomic = "image_atomic", Special, Any, Write;
+    /// Results: one for each axis ([`crate::ImageInfo::axes`]), i32. Operands: element, level of detail.
+    ImageSize = "image_size", Special, I32, Constant;
+    /// Number of levels of detail, i32. Operand: element.
+    ImageLevels = "image_levels", Special, I32, Constant;
+
     // What an invocation knows of itself.
     /// A built-in of the source language (immediate).
     Builtin = "builtin", Nullary, Any, Constant;

@@ -32,7 +32,7 @@ mod tests;
 pub use parse::{ParseError, parse};
 pub use print::{print, print_inst};
 
-use crate::module::{AtomicOp, Builtin, Flags, ReduceKind, ResKind, Stage, UniformWord};
+use crate::module::{AtomicOp, Builtin, Flags, ReduceKind, ResKind, Stage, TexelForm, UniformWord};
 
 /// Names of flags, in the order in which they are printed.
 const FLAGS: &[(&str, Flags)] = &[
@@ -50,8 +50,14 @@ const RES_KINDS: &[(&str, ResKind)] = &[
     ("storage", ResKind::StorageBuffer),
     ("uniform", ResKind::UniformBuffer),
     ("push", ResKind::PushConstants),
+    ("image", ResKind::Image),
+    ("texture", ResKind::Texture),
+    ("sampler", ResKind::Sampler),
     ("other", ResKind::Other),
 ];
+
+const TEXEL_FORMS: &[(&str, TexelForm)] =
+    &[("color", TexelForm::Color), ("words", TexelForm::Words), ("halves", TexelForm::Halves)];
 
 const ATOMIC_OPS: &[(&str, AtomicOp)] = &[
     ("add", AtomicOp::Add),

@@ -9,6 +9,8 @@
 //! The lowered form (addresses are `i32`) passes too: a load or store of `i8` or `i16` whose address is an `i32`
 //! gives or takes an `i32`.
 
+mod image;
+
 use crate::analysis::Cfg;
 use crate::entity::Table;
 use crate::module::*;
@@ -65,6 +67,11 @@ impl Verifier<'_> {
         }
         if m.resources.values().filter(|r| r.kind == ResKind::PushConstants).count() > 1 {
             self.error("more than one push constant block".to_owned());
+        }
+        for (id, r) in m.resources.iter() {
+            if r.kind.is_image() != r.image.is_some() {
+                self.error(format!("{id}: the facts of an image do not fit the kind of resource"));
+            }
         }
         for (id, var) in m.vars.iter() {
             if !matches!(var.space, Space::Private | Space::Shared) {
@@ -374,6 +381,9 @@ fn check_imm(m: &Module, inst: &InstData) -> Result<(), String> {
                 UniformWord::BufferAddr { res, .. } | UniformWord::BufferSize { res, .. } => {
                     resource(m, res)?;
                 }
+                UniformWord::TextureState { res, .. } | UniformWord::ImageSize { res, .. } => {
+                    image::image(m, res)?;
+                }
                 UniformWord::NumWorkgroups(c) if c > 2 => return Err(format!("component {c} of three")),
                 _ => {}
             }
@@ -514,6 +524,9 @@ fn check_special(m: &Module, inst: &InstData, args: &[Type], results: &[Type]) -
                 return Ok(());
             }
             match_types("result", &[ty], results)
+        }
+        Op::ImageLoad | Op::ImageStore | Op::ImageAtomic | Op::ImageSize | Op::ImageLevels => {
+            image::check(m, inst, args, results)
         }
         Op::Barrier | Op::Fence => match inst.imm {
             Imm::Barrier(_) => expect(&[], &[]),

@@ -4,13 +4,14 @@
 //! says where it is. Anything that it accepts can be handed to a simulator.
 
 use crate::target;
+use kempe_ir::image::{Axis, Component, Dim, Format, ImageInfo};
 use kempe_ir::{Entity, Res, ResKind, Resource, Stage, UniformWord};
 use kempe_mir::{Artifact, Stats, UniformSource};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Name and version of the format.
-pub const SCHEMA: &str = "kempe-artifact/1";
+pub const SCHEMA: &str = "kempe-artifact/2";
 
 /// Most invocations in a work-group that an artifact may ask for (no API goes higher).
 pub const MAX_WORKGROUP: u64 = 1 << 16;
@@ -75,6 +76,9 @@ enum ResourceKind {
     StorageBuffer,
     UniformBuffer,
     PushConstants,
+    Image,
+    Texture,
+    Sampler,
     Other,
 }
 
@@ -89,6 +93,22 @@ struct ResourceForm {
     tail_stride: u32,
     name: String,
     read_only: bool,
+    /// Of images and textures.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    image: Option<ImageForm>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ImageForm {
+    dimension: String,
+    arrayed: bool,
+    multisampled: bool,
+    depth: bool,
+    component: String,
+    /// Of images: the format in which the code writes texels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    format: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -108,6 +128,9 @@ struct UniformForm {
     /// 0 to 2 for x to z.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     axis: Option<u8>,
+    /// Which size of an image.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    size: Option<String>,
     /// Added to the word; left out when it is 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     plus: Option<String>,
@@ -119,6 +142,8 @@ enum UniformKind {
     Constant,
     BufferAddress,
     BufferSize,
+    TextureState,
+    ImageSize,
     PushConstant,
     PushConstantsAddress,
     ConstantDataAddress,
@@ -249,6 +274,9 @@ fn write_resource(r: &Resource) -> ResourceForm {
             ResKind::StorageBuffer => ResourceKind::StorageBuffer,
             ResKind::UniformBuffer => ResourceKind::UniformBuffer,
             ResKind::PushConstants => ResourceKind::PushConstants,
+            ResKind::Image => ResourceKind::Image,
+            ResKind::Texture => ResourceKind::Texture,
+            ResKind::Sampler => ResourceKind::Sampler,
             ResKind::Other => ResourceKind::Other,
         },
         set: r.set,
@@ -258,7 +286,23 @@ fn write_resource(r: &Resource) -> ResourceForm {
         tail_stride: r.tail_stride,
         name: r.name.clone(),
         read_only: r.read_only,
+        image: r.image.map(|i| ImageForm {
+            dimension: named(&Dim::ALL, i.dim),
+            arrayed: i.arrayed,
+            multisampled: i.multisampled,
+            depth: i.depth,
+            component: named(&Component::ALL, i.component),
+            format: i.format.map(|f| f.name().to_owned()),
+        }),
     }
+}
+
+fn named<T: PartialEq>(table: &[(&str, T)], value: T) -> String {
+    table.iter().find(|(_, v)| *v == value).map_or(String::new(), |(name, _)| (*name).to_owned())
+}
+
+fn value_of<T: Copy>(table: &[(&str, T)], name: &str) -> Option<T> {
+    table.iter().find(|(n, _)| *n == name).map(|(_, v)| *v)
 }
 
 fn write_uniform(source: &UniformSource) -> UniformForm {
@@ -269,6 +313,7 @@ fn write_uniform(source: &UniformSource) -> UniformForm {
         element: None,
         offset: None,
         axis: None,
+        size: None,
         plus: None,
     };
     let (word, plus) = match *source {
@@ -285,6 +330,10 @@ fn write_uniform(source: &UniformSource) -> UniformForm {
     let bare = match word {
         UniformWord::BufferAddr { res, element } => of(UniformKind::BufferAddress, res, element),
         UniformWord::BufferSize { res, element } => of(UniformKind::BufferSize, res, element),
+        UniformWord::TextureState { res, element } => of(UniformKind::TextureState, res, element),
+        UniformWord::ImageSize { res, element, axis } => {
+            UniformForm { size: Some(named(&Axis::ALL, axis)), ..of(UniformKind::ImageSize, res, element) }
+        }
         UniformWord::PushWord(offset) => {
             UniformForm { offset: Some(offset), ..form(UniformKind::PushConstant) }
         }
@@ -349,6 +398,7 @@ fn convert(form: Form) -> Result<Artifact, ReadError> {
         .filter(|_| rest.is_empty())
         .ok_or_else(|| ReadError("constant_data: not pairs of hexadecimal digits".to_owned()))?;
     let count = form.resources.len();
+    let resources = form.resources.into_iter().enumerate().map(|(i, r)| read_resource(i, r));
     let uniforms = form.uniforms.iter().enumerate().map(|(i, u)| read_uniform(i, u, count));
     Ok(Artifact {
         entry: form.entry,
@@ -367,19 +417,44 @@ fn convert(form: Form) -> Result<Artifact, ReadError> {
         constant_data,
         uses_barrier: form.uses_barrier,
         may_share_batches: form.may_share_batches,
-        resources: form.resources.into_iter().map(read_resource).collect(),
+        resources: resources.collect::<Result<_, _>>()?,
         stats: Stats::from(&form.stats),
         attempts: form.attempts,
         target: form.target,
     })
 }
 
-fn read_resource(r: ResourceForm) -> Resource {
-    Resource {
+fn read_resource(i: usize, r: ResourceForm) -> Result<Resource, ReadError> {
+    let wrong = |what: String| ReadError(format!("resources[{i}]: {what}"));
+    let of_image = matches!(r.kind, ResourceKind::Image | ResourceKind::Texture);
+    if of_image != r.image.is_some() {
+        return Err(wrong("`image` belongs to images and textures, and only to them".to_owned()));
+    }
+    let image = match &r.image {
+        None => None,
+        Some(form) => {
+            let unknown = |text: &str| wrong(format!("`{}` is not known", printable(text)));
+            let format = form.format.as_deref();
+            let format = format.map(|f| Format::from_name(f).ok_or_else(|| unknown(f))).transpose()?;
+            Some(ImageInfo {
+                dim: value_of(&Dim::ALL, &form.dimension).ok_or_else(|| unknown(&form.dimension))?,
+                arrayed: form.arrayed,
+                multisampled: form.multisampled,
+                depth: form.depth,
+                component: value_of(&Component::ALL, &form.component)
+                    .ok_or_else(|| unknown(&form.component))?,
+                format,
+            })
+        }
+    };
+    Ok(Resource {
         kind: match r.kind {
             ResourceKind::StorageBuffer => ResKind::StorageBuffer,
             ResourceKind::UniformBuffer => ResKind::UniformBuffer,
             ResourceKind::PushConstants => ResKind::PushConstants,
+            ResourceKind::Image => ResKind::Image,
+            ResourceKind::Texture => ResKind::Texture,
+            ResourceKind::Sampler => ResKind::Sampler,
             ResourceKind::Other => ResKind::Other,
         },
         set: r.set,
@@ -389,7 +464,8 @@ fn read_resource(r: ResourceForm) -> Resource {
         tail_stride: r.tail_stride,
         name: r.name,
         read_only: r.read_only,
-    }
+        image,
+    })
 }
 
 fn read_uniform(i: usize, form: &UniformForm, resources: usize) -> Result<UniformSource, ReadError> {
@@ -401,13 +477,15 @@ fn read_uniform(i: usize, form: &UniformForm, resources: usize) -> Result<Unifor
     };
     let need = |value: Option<u32>, key: &str| value.ok_or_else(|| wrong(&format!("`{key}` is missing")));
     // Keys that the kind does not have are as wrong as unknown ones.
-    let of_resource = matches!(form.kind, UniformKind::BufferAddress | UniformKind::BufferSize);
+    let of_image = matches!(form.kind, UniformKind::TextureState | UniformKind::ImageSize);
+    let of_resource = of_image || matches!(form.kind, UniformKind::BufferAddress | UniformKind::BufferSize);
     let strays = [
         ("value", form.value.is_some() && form.kind != UniformKind::Constant),
         ("plus", form.plus.is_some() && form.kind == UniformKind::Constant),
         ("resource", form.resource.is_some() && !of_resource),
         ("element", form.element.is_some() && !of_resource),
         ("offset", form.offset.is_some() && form.kind != UniformKind::PushConstant),
+        ("size", form.size.is_some() && form.kind != UniformKind::ImageSize),
         ("axis", form.axis.is_some() && form.kind != UniformKind::WorkgroupCount),
     ];
     if let Some((key, _)) = strays.iter().find(|(_, stray)| *stray) {
@@ -432,6 +510,17 @@ fn read_uniform(i: usize, form: &UniformForm, resources: usize) -> Result<Unifor
         UniformKind::BufferSize => {
             let (res, element) = buffer()?;
             UniformWord::BufferSize { res, element }
+        }
+        UniformKind::TextureState => {
+            let (res, element) = buffer()?;
+            UniformWord::TextureState { res, element }
+        }
+        UniformKind::ImageSize => {
+            let (res, element) = buffer()?;
+            let size = form.size.as_deref().ok_or_else(|| wrong("`size` is missing"))?;
+            let axis = value_of(&Axis::ALL, size)
+                .ok_or_else(|| wrong(&format!("`{}` is no size of an image", printable(size))))?;
+            UniformWord::ImageSize { res, element, axis }
         }
         UniformKind::PushConstant => UniformWord::PushWord(need(form.offset, "offset")?),
         UniformKind::PushConstantsAddress => UniformWord::PushAddr,

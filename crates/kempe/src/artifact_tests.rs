@@ -13,11 +13,20 @@ fn sample() -> Artifact {
         UniformWord::ScratchAddr,
         UniformWord::ScratchBytesPerThread,
         UniformWord::SharedAddr,
+        UniformWord::TextureState { res, element },
+        UniformWord::ImageSize { res, element, axis: Axis::Layers },
     ];
     let mut uniforms: Vec<UniformSource> =
         words.iter().enumerate().map(|(i, &w)| UniformSource::Word(w, i as u32 * 0x1000_0001)).collect();
     uniforms.push(UniformSource::Const(0xdead_beef));
-    let kinds = [ResKind::StorageBuffer, ResKind::UniformBuffer, ResKind::PushConstants, ResKind::Other];
+    let kinds = [
+        ResKind::StorageBuffer,
+        ResKind::UniformBuffer,
+        ResKind::PushConstants,
+        ResKind::Other,
+        ResKind::Image,
+        ResKind::Texture,
+    ];
     let resources = kinds.iter().enumerate().map(|(i, &kind)| Resource {
         kind,
         set: i as u32,
@@ -27,6 +36,14 @@ fn sample() -> Artifact {
         tail_stride: 4,
         name: "data \"x\"\n".to_owned(),
         read_only: i == 1,
+        image: kind.is_image().then_some(ImageInfo {
+            dim: Dim::D2,
+            arrayed: true,
+            multisampled: false,
+            depth: false,
+            component: Component::F32,
+            format: (kind == ResKind::Image).then_some(Format::Rgba8),
+        }),
     });
     Artifact {
         target: "v3d71".to_owned(),
@@ -77,8 +94,8 @@ fn unknown_versions_say_so() {
     let e = read(&text).unwrap_err().to_string();
     assert!(e.contains("kempe-artifact/7") && e.contains(SCHEMA), "{e}");
     // Also when a later version has other keys.
-    let e = read(r#"{"schema": "kempe-artifact/2", "words": 3}"#).unwrap_err().to_string();
-    assert!(e.contains("kempe-artifact/2"), "{e}");
+    let e = read(r#"{"schema": "kempe-artifact/3", "words": 3}"#).unwrap_err().to_string();
+    assert!(e.contains("kempe-artifact/3"), "{e}");
     assert!(read("{}").unwrap_err().to_string().contains("no `schema`"));
     assert!(read(r#"{"schema": "kempe/1"}"#).unwrap_err().to_string().contains("kempe/1"));
 }
@@ -92,10 +109,15 @@ fn impossible_values_are_refused() {
         ("\"0x3c003186bb800000\"", "\"0x3c003186bb80000\"", "code[0]"),
         ("\"0x3c003186bb800000\"", "\"3c003186bb800000\"", "code[0]"),
         ("\"0x3c003186bb800000\"", "\"0x+c003186bb800000\"", "code[0]"),
-        ("\"0xdeadbeef\"", "\"0xdeadbeef0\"", "uniforms[10]"),
-        ("\"value\": \"0xdeadbeef\"", "\"axis\": 1", "uniforms[10]"),
-        ("\"resource\": 1", "\"resource\": 4", "uniforms[0]"),
+        ("\"0xdeadbeef\"", "\"0xdeadbeef0\"", "uniforms[12]"),
+        ("\"value\": \"0xdeadbeef\"", "\"axis\": 1", "uniforms[12]"),
+        ("\"resource\": 1", "\"resource\": 6", "uniforms[0]"),
         ("\"resource\": 1,", "", "uniforms[0]"),
+        ("\"layers\"", "\"leaves\"", "uniforms[11]"),
+        ("\"size\": \"layers\",", "", "uniforms[11]"),
+        ("\"rgba8\"", "\"rgba9\"", "resources[4]"),
+        ("\"kind\": \"other\"", "\"kind\": \"image\"", "resources[3]"),
+        ("\"dimension\": \"2d\"", "\"dimension\": \"4d\"", "resources[4]"),
         ("\"axis\": 2", "\"axis\": 3", "uniforms[6]"),
         ("\"axis\": 2", "\"axis\": 999", "u8"),
         ("\"offset\": 12", "\"offset\": -12", "u32"),

@@ -93,7 +93,11 @@ impl ReadVars {
 pub fn is_removable(d: &InstData) -> bool {
     match d.op.effect() {
         Effect::Pure | Effect::Constant | Effect::Lanes => true,
-        Effect::Read => !matches!(d.imm, Imm::Mem(mem) if mem.volatile),
+        Effect::Read => match d.imm {
+            Imm::Mem(mem) => !mem.volatile,
+            Imm::Image(image) => !image.volatile,
+            _ => true,
+        },
         Effect::Write => false,
     }
 }

@@ -245,6 +245,7 @@ fn program(seed: u64) -> Module {
             tail_stride: 4,
             name: String::new(),
             read_only,
+            image: None,
         });
     }
     let entry = m.func.add_block();

@@ -19,6 +19,7 @@ fn module() -> (Module, Res, Res) {
         tail_stride: 4,
         name: String::new(),
         read_only,
+        image: None,
     };
     let input = m.resources.push(buffer(0, true));
     let output = m.resources.push(buffer(1, false));

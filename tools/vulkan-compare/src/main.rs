@@ -88,7 +88,11 @@ fn load(corpus: &Corpus, file: &str) -> Result<Subject, String> {
     if let Err(e) = kempe_ir::verify::verify(&module) {
         return Err(format!("not well formed: {}", e[0]));
     }
-    if module.resources.values().any(|r| r.kind == ResKind::Other) {
+    if module
+        .resources
+        .values()
+        .any(|r| r.kind.is_image() || matches!(r.kind, ResKind::Sampler | ResKind::Other))
+    {
         return Err("uses resources that are not buffers".to_owned());
     }
     let usage = Usage::scan(&module);

@@ -57,13 +57,18 @@ impl Lower<'_, '_> {
         };
         let has_result = what != Store;
         let (pointer, semantics) = if has_result { (i.w(3)?, i.w(5)?) } else { (i.w(1)?, i.w(3)?) };
-        let ptr = self.ptr(pointer)?;
+        let texel = self.texel_pointer(pointer)?;
+        let ptr = if texel.is_none() { Some(self.ptr(pointer)?) } else { None };
         let semantics = self.semantics(semantics)?;
-        let pointee = self.lay.infos[ptr.lay as usize].ty;
-        let Some(ty) = self.p.scalar(pointee).filter(|t| t.is_int() || t.is_float()) else {
+        let ty = match (texel, &ptr) {
+            (Some(h), _) => self.texel_type(h),
+            (None, Some(ptr)) => self.p.scalar(self.lay.infos[ptr.lay as usize].ty),
+            _ => None,
+        };
+        let Some(ty) = ty.filter(|t| t.is_int() || t.is_float()) else {
             return self.err("an atomic operation on something that is no number");
         };
-        if !matches!(ptr.space, Space::Storage | Space::Shared | Space::Private) {
+        if ptr.is_some_and(|p| !matches!(p.space, Space::Storage | Space::Shared | Space::Private)) {
             return self.err("an atomic operation on memory that can only be read");
         }
         let mut values: SmallVec<[Value; 2]> = SmallVec::new();
@@ -90,17 +95,23 @@ impl Lower<'_, '_> {
             }
         }
         let order = |l: &mut Self, when: u32| -> Res<()> {
-            if semantics & when != 0 && semantics & (UNIFORM | SHARED | CROSS) != 0 {
+            if semantics & when != 0 && semantics & (UNIFORM | SHARED | CROSS | IMAGE) != 0 {
                 l.emit(Op::Fence, Type::I32, Imm::Barrier(barrier(semantics)), &[], &[])?;
             }
             Ok(())
         };
         order(self, 4 | 8 | 16)?;
-        let addr = self.addr(&ptr, 0)?;
-        let mut args: SmallVec<[Value; 3]> = smallvec![addr];
-        args.extend(values);
-        let imm = Imm::Atomic(AtomicImm { op: what, space: ptr.space });
-        let mut old = self.emit1(Op::Atomic, bits, imm, &args)?;
+        let mut old = match (texel, ptr) {
+            (Some(h), _) => self.image_atomic(h, what, bits, &values)?,
+            (None, Some(ptr)) => {
+                let addr = self.addr(&ptr, 0)?;
+                let mut args: SmallVec<[Value; 3]> = smallvec![addr];
+                args.extend(values);
+                let imm = Imm::Atomic(AtomicImm { op: what, space: ptr.space });
+                self.emit1(Op::Atomic, bits, imm, &args)?
+            }
+            _ => return self.err("an atomic operation on something that is no number"),
+        };
         order(self, 2 | 8 | 16)?;
         if has_result {
             let (result, id) = self.result(i)?;

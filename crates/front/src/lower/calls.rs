@@ -92,8 +92,8 @@ impl Lower<'_, '_> {
         let mut vals: SmallVec<[Val; 8]> = SmallVec::new();
         for (&a, &(_, want)) in args.iter().zip(&f.params) {
             let v = self.val(a)?;
-            // A pointer to a global variable is known by what it points to; everything else by its own type.
-            if v.len != IS_PTR && v.ty != want {
+            // A pointer to a global variable, or an image, is known by what it points to; everything else by its own type.
+            if v.len != IS_PTR && v.len != IS_IMAGE && v.ty != want {
                 return self.err(format!("a call of {} does not fit its type", self.p.label(f.id)));
             }
             vals.push(v);

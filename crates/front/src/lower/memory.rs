@@ -165,6 +165,9 @@ impl Lower<'_, '_> {
         if v.len == IS_PTR {
             return Ok(self.ptrs[v.start as usize]);
         }
+        if v.len == IS_IMAGE {
+            return self.err(format!("{} is an image, which is not in memory", self.p.label(id)));
+        }
         let Ty::Pointer { pointee, class } = self.p.ty(v.ty) else {
             return self.err(format!("{} must be a pointer", self.p.label(id)));
         };
@@ -381,6 +384,9 @@ impl Lower<'_, '_> {
     pub(super) fn err_opaque(&self, lay: LayId) -> Res<()> {
         match self.p.ty(self.lay.infos[lay as usize].ty) {
             Ty::Opaque { what } => self.err(format!("{what} are not supported yet")),
+            Ty::Image { .. } | Ty::SampledImage { .. } | Ty::Sampler => {
+                self.err("an image where a number is expected")
+            }
             Ty::Pointer { class, .. } => {
                 self.err(format!("pointers to {} are not supported yet", class_name(class)))
             }

@@ -5,7 +5,7 @@
 //! called function is emitted in place, its returns become jumps to what follows the call (or nothing at all when
 //! it returns once, at its end). Constants, addresses of variables and built-ins stand at the start of the entry.
 //!
-//! Left out: recursion (SPIR-V forbids it for shaders), physical pointers, images.
+//! Left out: recursion (SPIR-V forbids it for shaders), physical pointers, lookups through samplers.
 
 mod arith;
 mod atomics;
@@ -13,6 +13,7 @@ mod calls;
 mod composite;
 mod control;
 mod glsl450;
+mod images;
 mod math;
 mod memory;
 mod subgroup;
@@ -47,6 +48,8 @@ pub struct Rng {
 
 /// Marks [`Val::start`] as an index into `Lower::ptrs`.
 const IS_PTR: u32 = u32::MAX;
+/// Marks [`Val::start`] as an index into `Lower::handles`.
+const IS_IMAGE: u32 = u32::MAX - 1;
 /// Epoch of values that hold everywhere (constants).
 const EVERYWHERE: u32 = u32::MAX;
 
@@ -98,6 +101,7 @@ pub struct Lower<'p, 'w> {
     vals: Vec<Val>,
     pool: Vec<Value>,
     ptrs: Vec<Ptr>,
+    handles: Vec<images::Handle>,
     /// By global variable.
     global_ptrs: Vec<Option<Ptr>>,
     /// Variables that only ever hold one constant: offset in the constant data, by id.
@@ -167,6 +171,7 @@ pub fn lower(p: &Parsed, entry: &crate::parse::Entry) -> Res<Module> {
         vals: vec![Val { epoch: 0, ty: 0, start: 0, len: 0 }; p.defs.len()],
         pool: Vec::new(),
         ptrs: Vec::new(),
+        handles: Vec::new(),
         global_ptrs: vec![None; p.globals.len()],
         const_vars: FxHashMap::default(),
         const_blobs: FxHashMap::default(),
@@ -233,8 +238,10 @@ impl<'p, 'w> Lower<'p, 'w> {
         let mut used = vec![false; self.m.resources.len()];
         for &b in &f.layout {
             for &i in &f.blocks[b].insts {
-                if let Imm::Res(r) = f.insts[i].imm {
-                    used[r.0 as usize] = true;
+                match f.insts[i].imm {
+                    Imm::Res(r) => used[r.0 as usize] = true,
+                    Imm::Image(imm) => used[imm.res.0 as usize] = true,
+                    _ => {}
                 }
             }
         }
@@ -247,8 +254,10 @@ impl<'p, 'w> Lower<'p, 'w> {
         }
         for b in &f.layout {
             for &i in &f.blocks[*b].insts {
-                if let Imm::Res(r) = &mut f.insts[i].imm {
-                    *r = map[r.0 as usize];
+                match &mut f.insts[i].imm {
+                    Imm::Res(r) => *r = map[r.0 as usize],
+                    Imm::Image(imm) => imm.res = map[imm.res.0 as usize],
+                    _ => {}
                 }
             }
         }
@@ -380,6 +389,12 @@ impl<'p, 'w> Lower<'p, 'w> {
         match self.p.def(id) {
             Def::Const(c) => self.const_val(c, id),
             Def::Global(g) => {
+                if let Some(start) = self.image_global(g)? {
+                    let ty = self.p.globals[g as usize].ty;
+                    let v = Val { epoch: EVERYWHERE, ty, start, len: IS_IMAGE };
+                    self.vals[id as usize] = v;
+                    return Ok(v);
+                }
                 let ptr = self.global_ptr(g)?;
                 let start = self.push_ptr(ptr)?;
                 let v = Val { epoch: EVERYWHERE, ty: self.p.globals[g as usize].ty, start, len: IS_PTR };
@@ -415,6 +430,9 @@ impl<'p, 'w> Lower<'p, 'w> {
     /// The scalars of a value; a pointer is computed here.
     fn leaves(&mut self, id: u32) -> Res<Rng> {
         let v = self.val(id)?;
+        if v.len == IS_IMAGE {
+            return self.err(format!("{} is an image, not a number", self.p.label(id)));
+        }
         if v.len != IS_PTR {
             return Ok(Rng { start: v.start, len: v.len });
         }
@@ -554,7 +572,8 @@ impl<'p, 'w> Lower<'p, 'w> {
                 Ok(())
             }
             _ => {
-                if self.memory_inst(i, op)?
+                if self.image_inst(i, op)?
+                    || self.memory_inst(i, op)?
                     || self.composite_inst(i, op)?
                     || self.atomic_inst(i, op)?
                     || self.subgroup_inst(i, op)?

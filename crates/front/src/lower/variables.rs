@@ -381,6 +381,7 @@ impl Lower<'_, '_> {
             tail_stride,
             name,
             read_only,
+            image: None,
         };
         let res = self.m.resources.push(res);
         let (base, buffer, lay) = match elements {

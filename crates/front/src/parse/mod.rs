@@ -10,7 +10,8 @@ mod function;
 
 use crate::arith::{self, ConstArith};
 use crate::reader::{Header, Inst, Res, error, error_help, header, inst, op_name};
-use kempe_ir::{Space, Type};
+use kempe_ir::image::{Component, Dim, Format};
+use kempe_ir::{ImageInfo, Space, Type};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use spirv::{Decoration, Op, StorageClass};
@@ -65,10 +66,28 @@ pub enum Ty {
     Function {
         ret: TyId,
     },
-    /// Images, samplers, and whatever else cannot be computed with.
+    /// `Parsed::images[image]`.
+    Image {
+        image: u32,
+    },
+    /// With a sampler.
+    SampledImage {
+        image: u32,
+    },
+    Sampler,
+    /// Whatever else cannot be computed with.
     Opaque {
         what: &'static str,
     },
+}
+
+/// An image type.
+#[derive(Clone, Copy, Debug)]
+pub struct ImageTy {
+    /// What the program declares, or what is not supported about it.
+    pub info: Result<ImageInfo, &'static str>,
+    /// Read and written texel by texel, without a sampler.
+    pub storage: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -214,6 +233,7 @@ pub struct Parsed<'a> {
     pub header: Header,
     pub defs: Vec<Def>,
     pub types: Vec<TypeInfo>,
+    pub images: Vec<ImageTy>,
     pub members: Vec<TyId>,
     /// By member: scalars of the structure in front of it, saturating.
     pub member_leaves: Vec<u32>,
@@ -243,6 +263,7 @@ pub fn parse<'a>(words: &'a [u32], spec: &[(u32, u64)]) -> Res<Parsed<'a>> {
         header,
         defs: vec![Def::None; header.bound as usize],
         types: Vec::new(),
+        images: Vec::new(),
         members: Vec::new(),
         member_leaves: Vec::new(),
         consts: Vec::new(),
@@ -404,6 +425,9 @@ impl<'a> Parsed<'a> {
     fn no_value(&self, ty: Ty) -> String {
         match ty {
             Ty::Opaque { what } => format!("{what} are not supported yet"),
+            Ty::Image { .. } | Ty::SampledImage { .. } | Ty::Sampler => {
+                "values of images and samplers are not supported yet".to_owned()
+            }
             Ty::Pointer { class, .. } => format!("pointers to {} are not supported yet", class_name(class)),
             Ty::Float { bits } => format!("{bits}-bit floats are not supported"),
             Ty::Int { bits, .. } => format!("{bits}-bit integers are not supported"),
@@ -445,6 +469,51 @@ impl<'a> Parsed<'a> {
     /// The name of an id, or its number.
     pub fn label(&self, id: u32) -> String {
         self.name(id).map_or_else(|| format!("%{id}"), |n| format!("`{n}`"))
+    }
+
+    /// OpTypeImage: sampled type, dimension, depth, arrayed, multisampled, sampled, format.
+    fn image_type(&self, i: &Inst) -> Res<ImageTy> {
+        let sampled = self.type_of_id(i.at, i.w(2)?)?;
+        let storage = i.w(7)? == 2;
+        let component = match self.ty(sampled) {
+            Ty::Float { bits: 32 } => Some(Component::F32),
+            Ty::Int { bits: 32, signed: true } => Some(Component::I32),
+            Ty::Int { bits: 32, signed: false } => Some(Component::U32),
+            _ => None,
+        };
+        let dim = match i.w(3)? {
+            0 => Some(Dim::D1),
+            1 => Some(Dim::D2),
+            2 => Some(Dim::D3),
+            3 => Some(Dim::Cube),
+            5 => Some(Dim::Buffer),
+            _ => None,
+        };
+        // 0: none.
+        let format = match i.w(8)? {
+            0 => Some(None),
+            n => Format::ALL.get(n as usize - 1).map(|&f| Some(f)),
+        };
+        let info = match (component, dim, format) {
+            (None, ..) => Err("images of components that are not 32 bits wide"),
+            (_, None, _) => Err("rectangle and subpass images"),
+            (.., None) => Err("images of this format"),
+            (Some(component), Some(dim), Some(format)) => {
+                if format.is_some_and(|f| f.component() != component) {
+                    Err("images whose format is of another component type")
+                } else {
+                    Ok(ImageInfo {
+                        dim,
+                        arrayed: i.w(5)? != 0,
+                        multisampled: i.w(6)? != 0,
+                        depth: i.w(4)? == 1,
+                        component,
+                        format,
+                    })
+                }
+            }
+        };
+        Ok(ImageTy { info, storage })
     }
 
     fn add_type(&mut self, i: &Inst, ty: Ty, leaves: u64, depth: u32) -> Res<()> {
@@ -610,9 +679,20 @@ impl<'a> Parsed<'a> {
                 let (ret, ..) = self.part(i, 2)?;
                 self.add_type(i, Ty::Function { ret }, 0, 0)?;
             }
-            Op::TypeImage | Op::TypeSampler | Op::TypeSampledImage => {
-                self.add_type(i, Ty::Opaque { what: "images and samplers" }, 0, 0)?;
+            Op::TypeImage => {
+                let image = self.images.len() as u32;
+                let ty = self.image_type(i)?;
+                self.images.push(ty);
+                self.add_type(i, Ty::Image { image }, 0, 0)?;
             }
+            Op::TypeSampledImage => {
+                let t = self.type_of_id(i.at, i.w(2)?)?;
+                let Ty::Image { image } = self.ty(t) else {
+                    return error(i.at, format!("id {} is not an image type", i.w(2)?));
+                };
+                self.add_type(i, Ty::SampledImage { image }, 0, 0)?;
+            }
+            Op::TypeSampler => self.add_type(i, Ty::Sampler, 0, 0)?,
             Op::TypeAccelerationStructureKHR | Op::TypeRayQueryKHR => {
                 self.add_type(i, Ty::Opaque { what: "ray queries" }, 0, 0)?;
             }

@@ -147,6 +147,7 @@ fn random_graph(seed: u64) -> Module {
         tail_stride: 4,
         name: String::new(),
         read_only: false,
+        image: None,
     });
     // Loops as nested intervals of positions.
     let mut loops: Vec<(u32, u32)> = Vec::new();

@@ -1,6 +1,7 @@
 //! A module made ready to run: operands as slots of a register array, functions looked up, edges as moves.
 
 use super::Stop;
+use super::image::ImageAccess;
 use crate::entity::Table;
 use crate::eval::{self, Kernel};
 use crate::exec::{VarLayout, variable_layout};
@@ -82,6 +83,8 @@ pub(super) enum Code {
         data: u32,
         expected: u32,
     },
+    /// An access to an image: index into [`Program::images`].
+    Image(u32),
     Barrier,
     Fence,
     Elect,
@@ -150,6 +153,7 @@ pub struct Program<'a> {
     pub(super) insts: Vec<DInst>,
     /// Operand slots of memory operations.
     pub(super) pool: Vec<u32>,
+    pub(super) images: Vec<ImageAccess>,
     /// `(source, destination)` of edges.
     pub(super) moves: Vec<(u32, u32)>,
     pub(super) presets: Vec<(u32, Preset)>,
@@ -175,6 +179,7 @@ impl<'a> Program<'a> {
             blocks: Vec::with_capacity(f.layout.len()),
             insts: Vec::new(),
             pool: Vec::new(),
+            images: Vec::new(),
             moves: Vec::new(),
             presets: Vec::new(),
             slots: 1,
@@ -314,6 +319,14 @@ impl<'a> Program<'a> {
                     data: if compare { arg(2) } else { arg(1) },
                     expected: arg(1),
                 }
+            }
+            (_, Imm::Image(imm)) => {
+                let Some(info) = self.module.resources.get(imm.res).and_then(|r| r.image) else {
+                    return Err(Stop::Unsupported(format!("{} is not an image", imm.res)));
+                };
+                let results: Vec<u32> = inst.results.iter().map(|&r| slot[r]).collect();
+                self.images.push(ImageAccess::new(inst, imm, info, &args, &results));
+                Code::Image(self.images.len() as u32 - 1)
             }
             (Op::Barrier, _) => Code::Barrier,
             (Op::Fence, _) => Code::Fence,

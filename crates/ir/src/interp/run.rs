@@ -29,8 +29,8 @@ pub(super) struct Batch {
     /// In a run with bounds: what is known, by slot and lane, and of private memory.
     pub known: Vec<[Shadow; LANES]>,
     pub private_pieces: Pieces,
-    private: Private,
-    context: [LaneContext; LANES],
+    pub private: Private,
+    pub context: [LaneContext; LANES],
     /// First byte of the shared memory of the lane's work-group.
     shared: [u32; LANES],
     thread: u32,
@@ -56,17 +56,17 @@ enum Status {
 
 pub(super) struct Runner<'a> {
     pub program: &'a Program<'a>,
-    env: &'a Environment,
+    pub env: &'a Environment,
     options: &'a Options<'a>,
-    state: State,
+    pub state: State,
     steps: u64,
     lane_steps: u64,
     visits: Vec<u64>,
-    undefined: BTreeSet<UndefinedUse>,
+    pub undefined: BTreeSet<UndefinedUse>,
     /// In a broadcast run: value by slot, if it is uniform.
-    uniform: Vec<Option<Value>>,
+    pub uniform: Vec<Option<Value>>,
     pub bounds: Option<Bounds>,
-    races: Option<Races>,
+    pub races: Option<Races>,
 }
 
 impl Program<'_> {
@@ -467,7 +467,7 @@ impl Runner<'_> {
     }
 
     /// In a broadcast run: gives a uniform value to all lanes, waiting ones too.
-    fn broadcast(&self, b: &mut Batch, slot: u32, mask: Mask) -> Result<(), Stop> {
+    pub fn broadcast(&self, b: &mut Batch, slot: u32, mask: Mask) -> Result<(), Stop> {
         let Some(value) = self.uniform.get(slot as usize).copied().flatten() else { return Ok(()) };
         let row = *b.regs.row(slot);
         let defined = mask & !b.regs.poison(slot);
@@ -548,6 +548,7 @@ impl Runner<'_> {
                     b.regs.set(dst, i, v as u64, poison >> i & 1 != 0);
                 }
             }
+            Code::Image(n) => return self.image(b, n, d.inst),
             Code::Load(a) => return self.load(b, &a, d.inst),
             Code::Store(a) => return self.store(b, &a, d.inst),
             Code::Atomic { access, op, ty, data, expected } => {

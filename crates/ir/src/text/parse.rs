@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::entity::Entity;
+use crate::image::{Axis, Component, Dim, Format, ImageInfo};
 use crate::module::*;
 use crate::ops::Op;
 use crate::types::{Space, Type};
@@ -283,6 +284,26 @@ impl<'a> Line<'a> {
     }
 }
 
+/// What stands behind the other facts of an image.
+fn image_info(l: &mut Line) -> Result<ImageInfo> {
+    let component = l.named("float, int or uint", &Component::ALL)?;
+    let dim = l.named("a dimension", &Dim::ALL)?;
+    let arrayed = l.keyword("array");
+    let multisampled = l.keyword("ms");
+    let depth = l.keyword("depth");
+    let mut format = None;
+    if l.keyword("format") {
+        l.space();
+        let start = l.at;
+        format = Format::from_name(l.word());
+        if format.is_none() {
+            l.at = start;
+            return l.fail("expected a format");
+        }
+    }
+    Ok(ImageInfo { dim, arrayed, multisampled, depth, component, format })
+}
+
 struct Parser {
     m: Module,
     max_id: u32,
@@ -338,6 +359,7 @@ impl Parser {
                     size: field("size")?,
                     tail_stride: field("stride")?,
                     read_only: l.keyword("readonly"),
+                    image: if kind.is_image() { Some(image_info(l)?) } else { None },
                     name: l.string()?,
                 };
                 self.m.resources.push(r);
@@ -598,6 +620,19 @@ impl Parser {
                 let op = l.named("an atomic operation", ATOMIC_OPS)?;
                 Imm::Atomic(AtomicImm { op, space: l.space_name()? })
             }
+            Op::ImageLoad | Op::ImageStore | Op::ImageAtomic | Op::ImageSize | Op::ImageLevels => {
+                let mut i = ImageImm::new(Res(l.id("@", u32::MAX)?));
+                if op == Op::ImageAtomic {
+                    i.atomic = Some(l.named("an atomic operation", ATOMIC_OPS)?);
+                } else {
+                    i.form = l.named("color, words or halves", TEXEL_FORMS)?;
+                }
+                i.mask = if l.keyword("mask") { l.u8()? } else { 0 };
+                i.element = l.keyword("element");
+                i.lod = l.keyword("lod");
+                i.volatile = l.keyword("volatile");
+                Imm::Image(i)
+            }
             Op::VarAddr => Imm::Var(Var(l.id("$", u32::MAX)?)),
             Op::ResourceAddr | Op::ResourceSize => Imm::Res(Res(l.id("@", u32::MAX)?)),
             Op::Builtin => {
@@ -630,6 +665,14 @@ impl Parser {
                     "buffer_size" => {
                         UniformWord::BufferSize { res: Res(l.id("@", u32::MAX)?), element: l.u32()? }
                     }
+                    "texture_state" => {
+                        UniformWord::TextureState { res: Res(l.id("@", u32::MAX)?), element: l.u32()? }
+                    }
+                    "image_size" => UniformWord::ImageSize {
+                        res: Res(l.id("@", u32::MAX)?),
+                        element: l.u32()?,
+                        axis: l.named("an axis", &Axis::ALL)?,
+                    },
                     "push_word" => UniformWord::PushWord(l.u32()?),
                     "num_workgroups" => UniformWord::NumWorkgroups(l.u8()?),
                     word => match value_of(PLAIN_WORDS, word) {

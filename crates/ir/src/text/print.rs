@@ -1,6 +1,7 @@
 //! Printing modules.
 
 use super::*;
+use crate::image::{Axis, Component, Dim, ImageInfo};
 use crate::module::*;
 use crate::ops::Op;
 use crate::types::Type;
@@ -48,6 +49,9 @@ fn put(s: &mut String, m: &Module) {
         if r.read_only {
             s.push_str(" readonly");
         }
+        if let Some(i) = &r.image {
+            image_info(s, i);
+        }
         let _ = writeln!(s, " {}", quoted(&r.name));
     }
     for (id, v) in m.vars.iter() {
@@ -64,6 +68,19 @@ fn put(s: &mut String, m: &Module) {
     s.push_str("func\n");
     for &b in &m.func.layout {
         block(s, &m.func, b);
+    }
+}
+
+/// What stands behind the other facts of a resource.
+fn image_info(s: &mut String, i: &ImageInfo) {
+    let _ = write!(s, " {} {}", name_of(&Component::ALL, i.component), name_of(&Dim::ALL, i.dim));
+    for (flag, name) in [(i.arrayed, "array"), (i.multisampled, "ms"), (i.depth, "depth")] {
+        if flag {
+            let _ = write!(s, " {name}");
+        }
+    }
+    if let Some(f) = i.format {
+        let _ = write!(s, " format {}", f.name());
     }
 }
 
@@ -216,10 +233,30 @@ fn immediate(s: &mut String, imm: &Imm) {
         Imm::Uniform(w) => match w {
             UniformWord::BufferAddr { res, element } => write!(s, " <buffer_addr {res} {element}>"),
             UniformWord::BufferSize { res, element } => write!(s, " <buffer_size {res} {element}>"),
+            UniformWord::TextureState { res, element } => write!(s, " <texture_state {res} {element}>"),
+            UniformWord::ImageSize { res, element, axis } => {
+                write!(s, " <image_size {res} {element} {}>", name_of(&Axis::ALL, *axis))
+            }
             UniformWord::PushWord(n) => write!(s, " <push_word {n}>"),
             UniformWord::NumWorkgroups(n) => write!(s, " <num_workgroups {n}>"),
             other => write!(s, " <{}>", name_of(PLAIN_WORDS, *other)),
         },
+        Imm::Image(i) => {
+            let _ = write!(s, " <{}", i.res);
+            match i.atomic {
+                Some(op) => _ = write!(s, " {}", name_of(ATOMIC_OPS, op)),
+                None => _ = write!(s, " {}", name_of(TEXEL_FORMS, i.form)),
+            }
+            if i.mask != 0 {
+                let _ = write!(s, " mask {}", i.mask);
+            }
+            for (flag, name) in [(i.element, "element"), (i.lod, "lod"), (i.volatile, "volatile")] {
+                if flag {
+                    let _ = write!(s, " {name}");
+                }
+            }
+            write!(s, ">")
+        }
         Imm::Barrier(b) => {
             let mut names = Vec::new();
             if b.shared {

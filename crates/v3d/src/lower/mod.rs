@@ -420,6 +420,9 @@ impl<'a> Lower<'a> {
             Op::Store => self.store(inst),
             Op::Atomic => self.atomic(inst),
             Op::Uniform => self.uniform(inst),
+            Op::ImageLoad | Op::ImageStore | Op::ImageAtomic | Op::ImageSize | Op::ImageLevels => {
+                self.error("images are not supported yet")
+            }
             Op::Barrier | Op::Fence | Op::Payload => self.copy(inst),
             Op::Builtin => self.builtin(inst),
             Op::Elect

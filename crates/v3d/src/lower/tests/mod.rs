@@ -160,6 +160,7 @@ fn module() -> Module {
             tail_stride: 0,
             name: name.to_owned(),
             read_only: false,
+            image: None,
         });
     }
     m.func.add_block();

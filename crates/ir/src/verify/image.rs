@@ -1,0 +1,106 @@
+//! The rules of image accesses.
+
+use super::{match_types, resource};
+use crate::image::ImageInfo;
+use crate::module::*;
+use crate::ops::Op;
+use crate::types::Type;
+
+pub(super) fn image(m: &Module, res: Res) -> Result<(&Resource, ImageInfo), String> {
+    let r = resource(m, res)?;
+    match r.image {
+        Some(info) => Ok((r, info)),
+        None => Err(format!("{res} is not an image")),
+    }
+}
+
+/// Accesses to images and questions about them.
+pub(super) fn check(m: &Module, inst: &InstData, args: &[Type], results: &[Type]) -> Result<(), String> {
+    const I: Type = Type::I32;
+    let Imm::Image(imm) = inst.imm else { return Err("has the wrong kind of immediate".to_owned()) };
+    let (r, info) = image(m, imm.res)?;
+    if (imm.mask != 0) != (inst.op == Op::ImageLoad) {
+        return Err(format!("mask {}", imm.mask));
+    }
+    if imm.atomic.is_some() != (inst.op == Op::ImageAtomic) {
+        return Err("an atomic operation where none belongs".to_owned());
+    }
+    if info.multisampled {
+        return Err("an access to a multisampled image".to_owned());
+    }
+    let mut want: Vec<Type> = vec![I; imm.element as usize];
+    let access = !matches!(inst.op, Op::ImageSize | Op::ImageLevels);
+    if access {
+        want.extend(vec![I; info.coordinates()]);
+    }
+    want.extend(vec![I; imm.lod as usize]);
+    let split = want.len().min(args.len());
+    match_types("operand", &want, &args[..split])?;
+    let data = &args[split..];
+    let component = info.component.ty();
+    let ty = if imm.form == TexelForm::Color { component } else { I };
+    if inst.op != Op::ImageAtomic && inst.ty != if access { ty } else { I } {
+        return Err(format!("has the type {} instead of {ty}", inst.ty));
+    }
+    if inst.op == Op::ImageStore || inst.op == Op::ImageAtomic {
+        if r.kind != ResKind::Image || r.read_only {
+            return Err(format!("{} is not written", imm.res));
+        }
+        if imm.lod {
+            return Err("has a level of detail".to_owned());
+        }
+    }
+    match inst.op {
+        Op::ImageLoad => {
+            let most = match imm.form {
+                TexelForm::Color => 15,
+                TexelForm::Halves => 3,
+                TexelForm::Words => 0,
+            };
+            if imm.mask > most {
+                return Err(format!("mask {} of a load", imm.mask));
+            }
+            match_types("operand", &[], data)?;
+            match_types("result", &vec![ty; imm.mask.count_ones() as usize], results)
+        }
+        Op::ImageStore => {
+            let count = match imm.form {
+                TexelForm::Color => data.len().clamp(1, 4),
+                TexelForm::Words => info.storage_format().words() as usize,
+                TexelForm::Halves => return Err("a store of halves".to_owned()),
+            };
+            match_types("component", &vec![ty; count], data)?;
+            match_types("result", &[], results)
+        }
+        Op::ImageAtomic => {
+            let ty = inst.ty;
+            let format = info.storage_format();
+            if format.bits() != [32] || (ty != I && ty != component) || imm.form != TexelForm::Color {
+                return Err(format!("atomic on a {ty} of an image of {}", format.name()));
+            }
+            let (count, allowed) = match imm.atomic {
+                Some(AtomicOp::Load) => (0, true),
+                Some(AtomicOp::CompareExchange) => (2, ty == I),
+                Some(AtomicOp::Exchange | AtomicOp::Store) => (1, true),
+                Some(AtomicOp::Fadd) => (1, ty == Type::F32),
+                _ => (1, ty == I),
+            };
+            if !allowed {
+                return Err(format!("does not exist at type {ty}"));
+            }
+            match_types("data operand", &[ty, ty][..count], data)?;
+            match_types("result", &[ty], results)
+        }
+        Op::ImageSize => {
+            match_types("operand", &[], data)?;
+            match_types("result", &vec![I; info.axes().len()], results)
+        }
+        _ => {
+            match_types("operand", &[], data)?;
+            if imm.lod {
+                return Err("has a level of detail".to_owned());
+            }
+            match_types("result", &[I], results)
+        }
+    }
+}
