@@ -140,7 +140,8 @@ pub fn from_spirv(name: &str, words: &[u32], options: &Options) -> Result<Vec<Mo
     }
     let mut modules = Vec::with_capacity(entries.len());
     for e in entries {
-        if e.model != ExecutionModel::GLCompute as u32 {
+        let known = [ExecutionModel::GLCompute, ExecutionModel::Vertex, ExecutionModel::Fragment];
+        if !known.iter().any(|m| *m as u32 == e.model) {
             let kind = entry::model_name(e.model);
             return message(format!("{kind} are not supported yet (entry point `{}`)", e.name), "");
         }

@@ -101,11 +101,6 @@ fn glsl_messages() {
     }
     let deep = format!("{HEAD}void main() {{ o[0] = {}1u{}; }}", "(".repeat(100_000), ")".repeat(100_000));
     assert!(glsl(&deep, &Options::default()).unwrap_err().to_string().contains("nests deeper"));
-    // A graphics shader compiles to SPIR-V and is refused after that.
-    let fragment = "#version 450\nlayout(location = 0) out vec4 c;\nvoid main() { c = vec4(1.0); }\n";
-    let options = Options { stage: Some(Stage::Fragment), ..Options::default() };
-    let e = glsl(fragment, &options).unwrap_err();
-    assert!(e.to_string().contains("fragment shaders are not supported yet"), "{e}");
 }
 
 #[test]
@@ -213,10 +208,6 @@ fn wgsl_messages() {
         ("fn f() {}", "no entry point"),
         ("\u{1F980}", "expected"),
         ("@compute @workgroup_size(1) fn main() { return 1; }", "invalid"),
-        (
-            "@vertex fn main() -> @builtin(position) vec4<f32> { return vec4<f32>(); }",
-            "vertex shaders are not supported yet",
-        ),
     ] {
         let e = wgsl(text, &Options::default()).unwrap_err();
         assert!(e.to_string().to_lowercase().contains(part), "{text:?}: {e}");
@@ -291,4 +282,55 @@ fn glsl_of_opengl() {
                    void main() { o[gl_LocalInvocationIndex] = k; }\n";
     let modules = glsl(compute, &Options::default()).unwrap_or_else(|e| panic!("{e}"));
     assert!(modules[0].resources.iter().any(|(_, r)| r.kind == kempe_ir::ResKind::UniformBuffer));
+}
+
+/// The interface of graphics stages, scalar by scalar.
+#[test]
+fn stages_of_graphics() {
+    let lower = |text: &str, stage| {
+        let options = Options { stage: Some(stage), ..Options::default() };
+        let mut m = glsl(text, &options).unwrap_or_else(|e| panic!("{e}")).remove(0);
+        kempe_ir::verify::verify(&m).unwrap();
+        let text = kempe_ir::text::print(&m);
+        let again = kempe_ir::text::parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        assert_eq!(kempe_ir::text::print(&again), text);
+        m.func.names.clear();
+        kempe_ir::text::print(&m)
+    };
+    let count = |text: &str, part: &str| text.matches(part).count();
+    let vertex = lower(
+        "#version 450\nlayout(location = 2) in mat2x3 m;\nlayout(location = 1) out vec2 v;\n\
+         void main() { gl_Position = vec4(m[1], float(gl_VertexIndex)); v = m[0].xy; if (v.x > 1.0) return; v.y = 0.0; }\n",
+        Stage::Vertex,
+    );
+    for part in [
+        "input.f32 <location 2 component 0>",
+        "input.f32 <location 3 component 2>",
+        "builtin.i32 <vertex_index>",
+        "output.f32 <position component 3>",
+        "output.f32 <location 1 component 1>",
+    ] {
+        assert_eq!(count(&vertex, part), 1, "{part}\n{vertex}");
+    }
+    let fragment = lower(
+        "#version 450\nlayout(early_fragment_tests) in;\nlayout(location = 0) in vec3 a;\nlayout(location = 1) flat in ivec2 b;\n\
+         layout(location = 2, component = 1) noperspective centroid in float c;\nlayout(location = 0) out vec4 o;\n\
+         void f() { if (c < 0.0) discard; }\n\
+         void main() { f(); o = vec4(dFdx(a.x), fwidth(a.y), gl_FragCoord.w, gl_FrontFacing ? float(b.y) : 0.0); gl_FragDepth = a.z; }\n",
+        Stage::Fragment,
+    );
+    for part in [
+        "fragment early_tests depth any",
+        "input.f32 <location 0 component 2>",
+        "input.i32 <location 1 component 1 flat>",
+        "input.f32 <location 2 component 1 noperspective centroid>",
+        "builtin.f32 <frag_coord 3>",
+        "builtin.bool <front_facing>",
+        "demote.bool",
+        "output.f32 <frag_depth component 0>",
+        "output.f32 <location 0 component 3>",
+    ] {
+        assert_eq!(count(&fragment, part), 1, "{part}\n{fragment}");
+    }
+    assert_eq!((count(&fragment, "ddx.f32"), count(&fragment, "ddy.f32")), (2, 1), "{fragment}");
 }

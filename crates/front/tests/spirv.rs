@@ -567,9 +567,9 @@ fn clear_messages() {
     // Graphics, kernels, no entry point, and an unknown one.
     let mut words = shader("", &main);
     let k = words.iter().position(|w| *w as u16 == spirv::Op::EntryPoint as u16).unwrap();
-    words[k + 1] = 4;
+    words[k + 1] = 3;
     let e = convert(&words).unwrap_err();
-    assert!(e.contains("fragment shaders are not supported yet"), "{e}");
+    assert!(e.contains("geometry shaders are not supported yet"), "{e}");
     words[k + 1] = 6;
     assert!(convert(&words).unwrap_err().contains("OpenCL kernels are not supported yet"));
     words[k + 1] = 5;

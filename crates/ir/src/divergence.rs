@@ -474,11 +474,24 @@ fn is_source(inst: &InstData, options: &Options) -> bool {
             Builtin::LocalInvocationId(_)
             | Builtin::LocalInvocationIndex
             | Builtin::SubgroupLocalId
-            | Builtin::LaneId => true,
+            | Builtin::LaneId
+            | Builtin::VertexIndex
+            | Builtin::InstanceIndex
+            | Builtin::FragCoord(_)
+            | Builtin::FrontFacing
+            | Builtin::PointCoord(_)
+            | Builtin::SampleId
+            | Builtin::SampleMaskIn
+            | Builtin::PrimitiveId
+            | Builtin::SamplePosition(_) => true,
             Builtin::WorkgroupId(_) | Builtin::SubgroupId => !options.one_workgroup_per_batch,
-            Builtin::NumWorkgroups(_) | Builtin::SubgroupSize | Builtin::NumSubgroups | Builtin::ThreadId => {
-                false
-            }
+            Builtin::NumWorkgroups(_)
+            | Builtin::SubgroupSize
+            | Builtin::NumSubgroups
+            | Builtin::ThreadId
+            | Builtin::BaseVertex
+            | Builtin::BaseInstance
+            | Builtin::DrawIndex => false,
         },
         (Op::Payload, Imm::Int(n)) => !options.uniform_payload.iter().any(|&u| u as u64 == n),
         // Shared variables lie in the memory of the work-group.
@@ -487,7 +500,7 @@ fn is_source(inst: &InstData, options: &Options) -> bool {
         }
         (Op::Load, Imm::Mem(m)) => m.space == Space::Private || m.volatile,
         (Op::ImageLoad, Imm::Image(i)) => i.volatile,
-        (Op::Atomic | Op::ImageAtomic | Op::Elect, _) => true,
+        (Op::Atomic | Op::ImageAtomic | Op::Elect | Op::Input | Op::IsHelper, _) => true,
         (Op::Reduce, _) => !is_full_reduction(inst),
         _ => false,
     }

@@ -11,6 +11,7 @@
 //! * [`bounds`]: how far two right float results may lie apart
 //! * [`image`]: images: formats, descriptors, where a texel lies
 //! * [`exec`]: memory, bindings and lanes: what everything that runs a program shares
+//! * [`io`]: the interface between stages
 //! * [`interp`]: the interpreter
 //! * [`verify`]: is a module well formed?
 //! * [`reduce`]: makes a program that shows a defect small
@@ -27,6 +28,7 @@ pub mod generate;
 pub mod image;
 pub mod inputs;
 pub mod interp;
+pub mod io;
 pub mod module;
 pub mod ops;
 pub mod reduce;

@@ -16,6 +16,7 @@
 use crate::entity;
 use crate::entity::Arena;
 use crate::image::{Axis, ImageInfo};
+use crate::io::{FragmentModes, IoImm};
 use crate::ops::Op;
 use crate::types::{Space, Type};
 use smallvec::SmallVec;
@@ -104,6 +105,7 @@ pub enum Imm {
     Barrier(BarrierImm),
     Reduce(ReduceImm),
     Image(ImageImm),
+    Io(IoImm),
 }
 
 /// `base + index * scale + offset`.
@@ -210,6 +212,63 @@ pub enum Builtin {
     LaneId,
     /// Number of the hardware thread.
     ThreadId,
+    // Vertex shaders: i32.
+    VertexIndex,
+    InstanceIndex,
+    BaseVertex,
+    BaseInstance,
+    DrawIndex,
+    // Fragment shaders.
+    /// Position on the screen: x, y, z, 1 / w (f32).
+    FragCoord(u8),
+    /// bool.
+    FrontFacing,
+    /// Place in a point sprite, x and y (f32).
+    PointCoord(u8),
+    /// i32, as the next two.
+    SampleId,
+    /// Samples that the fragment covers, a bit each.
+    SampleMaskIn,
+    PrimitiveId,
+    /// Place of the sample in its pixel, x and y (f32).
+    SamplePosition(u8),
+}
+
+impl Builtin {
+    /// The type of the value.
+    pub fn ty(self) -> Type {
+        match self {
+            Builtin::FragCoord(_) | Builtin::PointCoord(_) | Builtin::SamplePosition(_) => Type::F32,
+            Builtin::FrontFacing => Type::Bool,
+            _ => Type::I32,
+        }
+    }
+
+    /// Of what has components: the first one, which one it is, and how many there are.
+    pub fn component(self) -> Option<(Builtin, u8, u8)> {
+        Some(match self {
+            Builtin::LocalInvocationId(c) => (Builtin::LocalInvocationId(0), c, 3),
+            Builtin::WorkgroupId(c) => (Builtin::WorkgroupId(0), c, 3),
+            Builtin::NumWorkgroups(c) => (Builtin::NumWorkgroups(0), c, 3),
+            Builtin::FragCoord(c) => (Builtin::FragCoord(0), c, 4),
+            Builtin::PointCoord(c) => (Builtin::PointCoord(0), c, 2),
+            Builtin::SamplePosition(c) => (Builtin::SamplePosition(0), c, 2),
+            _ => return None,
+        })
+    }
+
+    /// Another component of the same.
+    pub fn with_component(self, c: u8) -> Builtin {
+        match self {
+            Builtin::LocalInvocationId(_) => Builtin::LocalInvocationId(c),
+            Builtin::WorkgroupId(_) => Builtin::WorkgroupId(c),
+            Builtin::NumWorkgroups(_) => Builtin::NumWorkgroups(c),
+            Builtin::FragCoord(_) => Builtin::FragCoord(c),
+            Builtin::PointCoord(_) => Builtin::PointCoord(c),
+            Builtin::SamplePosition(_) => Builtin::SamplePosition(c),
+            other => other,
+        }
+    }
 }
 
 /// A word that the driver puts into the uniform stream: the same list is what the artifact names.
@@ -436,6 +495,7 @@ pub struct Module {
     pub name: String,
     pub stage: Stage,
     pub workgroup_size: [u32; 3],
+    pub fragment: FragmentModes,
     /// The program uses subgroup operations, so subgroups must be packed as the source expects.
     pub uses_subgroups: bool,
     pub resources: Arena<Res, Resource>,
@@ -453,6 +513,7 @@ impl Module {
             name: name.to_owned(),
             stage,
             workgroup_size: [1, 1, 1],
+            fragment: FragmentModes::default(),
             uses_subgroups: false,
             resources: Arena::new(),
             vars: Arena::new(),

@@ -266,6 +266,20 @@ ops! {
     /// A word of the start state of the machine (immediate: its number); the target defines it.
     Payload = "payload", Nullary, I32, Constant;
 
+    // Stages of the graphics pipeline. The immediate ([`crate::io::IoImm`]) is a place in the interface.
+    /// A scalar that the stage is given.
+    Input = "input", Special, Any, Constant;
+    /// Operand: a scalar that the stage gives. The last one counts.
+    Output = "output", Special, Any, Write;
+    /// The invocation becomes a helper: it goes on for the sake of derivatives, but no output, store or atomic of it has
+    /// an effect any more.
+    Demote = "demote", Special, Bool, Write;
+    /// bool: the invocation is a helper, from the start or by `demote`.
+    IsHelper = "is_helper", Special, Bool, Read;
+    /// Difference to the neighbour along x in the quad of 2 x 2 invocations, helpers too.
+    Ddx = "ddx", Unary, Float, Lanes;
+    Ddy = "ddy", Unary, Float, Lanes;
+
     // Lanes of a subgroup. Only active lanes take part.
     /// bool: true in exactly one active lane.
     Elect = "elect", Special, Bool, Lanes;

@@ -94,6 +94,18 @@ const BUILTINS: &[(&str, Builtin, bool)] = &[
     ("num_subgroups", Builtin::NumSubgroups, false),
     ("lane_id", Builtin::LaneId, false),
     ("thread_id", Builtin::ThreadId, false),
+    ("vertex_index", Builtin::VertexIndex, false),
+    ("instance_index", Builtin::InstanceIndex, false),
+    ("base_vertex", Builtin::BaseVertex, false),
+    ("base_instance", Builtin::BaseInstance, false),
+    ("draw_index", Builtin::DrawIndex, false),
+    ("frag_coord", Builtin::FragCoord(0), true),
+    ("front_facing", Builtin::FrontFacing, false),
+    ("point_coord", Builtin::PointCoord(0), true),
+    ("sample_id", Builtin::SampleId, false),
+    ("sample_mask_in", Builtin::SampleMaskIn, false),
+    ("primitive_id", Builtin::PrimitiveId, false),
+    ("sample_position", Builtin::SamplePosition(0), true),
 ];
 
 /// Uniform words without operands.

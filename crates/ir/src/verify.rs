@@ -364,13 +364,13 @@ fn check_imm(m: &Module, inst: &InstData) -> Result<(), String> {
             }
         }
         (Op::Builtin, Imm::Builtin(b)) => {
-            if ty != Type::I32 {
-                return Err(format!("a built-in is i32, not {ty}"));
+            if ty != b.ty() {
+                return Err(format!("this built-in is {}, not {ty}", b.ty()));
             }
-            if let Builtin::LocalInvocationId(c) | Builtin::WorkgroupId(c) | Builtin::NumWorkgroups(c) = b
-                && c > 2
+            if let Some((_, c, n)) = b.component()
+                && c >= n
             {
-                return Err(format!("component {c} of three"));
+                return Err(format!("component {c} of {n}"));
             }
         }
         (Op::Uniform, Imm::Uniform(w)) => {
@@ -447,6 +447,18 @@ fn check_special(m: &Module, inst: &InstData, args: &[Type], results: &[Type]) -
         Op::BitExtractS | Op::BitExtractU => no_imm().and(expect(&[ty, I, I], &[ty])),
         Op::PackHalf => no_imm().and(expect(&[Type::F32, Type::F32], &[I])),
         Op::UnpackHalfLo | Op::UnpackHalfHi => no_imm().and(expect(&[I], &[Type::F32])),
+        Op::Input | Op::Output => {
+            let Imm::Io(io) = inst.imm else { return wrong_imm() };
+            if io.component >= io.slot.components() {
+                return Err(format!("component {} of {}", io.component, io.slot.components()));
+            }
+            if ty.is_ptr() || ty == Type::Bool {
+                return Err(format!("an interface has no {ty}"));
+            }
+            if inst.op == Op::Input { expect(&[], &[ty]) } else { expect(&[ty], &[]) }
+        }
+        Op::Demote => no_imm().and(expect(&[], &[])),
+        Op::IsHelper => no_imm().and(expect(&[], &[Type::Bool])),
         Op::Elect => no_imm().and(expect(&[], &[Type::Bool])),
         Op::VoteAny | Op::VoteAll => no_imm().and(expect(&[Type::Bool], &[Type::Bool])),
         Op::VoteEq => match args {

@@ -6,7 +6,7 @@
 //! section 7.1, without control dependence: dead branches are the business of `cfg`).
 //!
 //! A store to a private or shared variable is no root when nothing loads from the variable and its address goes
-//! nowhere else. Left out: loops without effect.
+//! nowhere else; an output of undefined bits is none either. Left out: loops without effect.
 
 use crate::graph::{Graph, edge_target};
 use kempe_ir::*;
@@ -102,6 +102,12 @@ pub fn is_removable(d: &InstData) -> bool {
     }
 }
 
+/// An output that is never written: what would be given is any bits.
+fn is_undefined_output(f: &Function, d: &InstData) -> bool {
+    let undef = |v: Value| f.def_inst(v).is_some_and(|i| f.insts[i].op == Op::Undef);
+    d.op == Op::Output && d.args.iter().all(|&a| undef(a))
+}
+
 struct Live {
     inst: Vec<bool>,
     value: Vec<bool>,
@@ -118,7 +124,7 @@ fn mark(f: &Function, g: &Graph, read: &ReadVars) -> Live {
     for &b in &f.layout {
         for &i in &f.blocks[b].insts {
             let d = &f.insts[i];
-            if !is_removable(d) && !read.is_dead_store(d) {
+            if !is_removable(d) && !read.is_dead_store(d) && !is_undefined_output(f, d) {
                 live.inst[i.index()] = true;
                 for &a in &d.args {
                     reach(a, &mut live, &mut work);

@@ -135,8 +135,15 @@ impl Lower<'_, '_> {
                         self.end(Term::Jump(Target { block: after, args: SmallVec::from_slice(&args) }));
                     }
                     None if falls_through => *result = value,
-                    None => self.end(Term::Return),
+                    None => {
+                        let term = self.return_from_entry();
+                        self.end(term);
+                    }
                 }
+            }
+            S::Kill | S::TerminateInvocation => {
+                let term = self.kill()?;
+                self.end(term);
             }
             S::Unreachable => self.end(Term::Unreachable),
             _ => return self.unsupported(op),

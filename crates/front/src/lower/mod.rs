@@ -16,6 +16,7 @@ mod glsl450;
 mod images;
 mod math;
 mod memory;
+mod stages;
 mod subgroup;
 mod variables;
 
@@ -28,7 +29,7 @@ use kempe_ir as ir;
 use kempe_ir::{Block, Flags, Imm, InstData, Loc, Module, Op, SourceLine, Space, Type, Value};
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
-use spirv::Op as S;
+use spirv::{ExecutionModel, Op as S};
 use std::rc::Rc;
 
 /// Most instructions of a module after inlining. Exhaustive inlining of a small source can make millions; this is
@@ -123,6 +124,9 @@ pub struct Lower<'p, 'w> {
     types: Vec<Type>,
     /// Bytes of all private variables.
     private_bytes: u64,
+    /// Of graphics stages: what is given when the entry point returns, in this block.
+    outputs: Vec<stages::OutputVar>,
+    exit: Option<Block>,
 }
 
 impl Arith for Lower<'_, '_> {
@@ -155,8 +159,17 @@ pub fn lower(p: &Parsed, entry: &crate::parse::Entry) -> Res<Module> {
         return error(func.at, "an entry point must not have parameters or a result");
     }
     calls::check_calls(p, number)?;
-    let mut m = Module::new(&entry.name, ir::Stage::Compute);
-    m.workgroup_size = crate::entry::workgroup_size(p, entry)?;
+    let stage = match ExecutionModel::from_u32(entry.model) {
+        Some(ExecutionModel::Vertex) => ir::Stage::Vertex,
+        Some(ExecutionModel::Fragment) => ir::Stage::Fragment,
+        _ => ir::Stage::Compute,
+    };
+    let mut m = Module::new(&entry.name, stage);
+    match stage {
+        ir::Stage::Compute => m.workgroup_size = crate::entry::workgroup_size(p, entry)?,
+        ir::Stage::Fragment => m.fragment = stages::fragment_modes(p, entry)?,
+        ir::Stage::Vertex => {}
+    }
     let cur = m.func.add_block();
     let mut l = Lower {
         p,
@@ -187,6 +200,8 @@ pub fn lower(p: &Parsed, entry: &crate::parse::Entry) -> Res<Module> {
         dead: false,
         types: Vec::new(),
         private_bytes: 0,
+        outputs: Vec::new(),
+        exit: None,
     };
     match l.run(number) {
         Ok(()) => Ok(l.m),
@@ -203,8 +218,10 @@ impl<'p, 'w> Lower<'p, 'w> {
     fn run(&mut self, number: u32) -> Res<()> {
         self.find_constant_variables(number)?;
         self.start_globals(number)?;
+        self.start_interface(number)?;
         self.active.push(number);
         self.body(number, true)?;
+        self.finish_interface()?;
         let entry = self.m.func.layout[0];
         let insts = &mut self.m.func.blocks[entry].insts;
         let rest = std::mem::replace(insts, std::mem::take(&mut self.prelude));
@@ -352,7 +369,7 @@ impl<'p, 'w> Lower<'p, 'w> {
         if let Some(&v) = self.builtins.get(&b) {
             return v;
         }
-        let v = self.prelude(Op::Builtin, Type::I32, Imm::Builtin(b));
+        let v = self.prelude(Op::Builtin, b.ty(), Imm::Builtin(b));
         self.builtins.insert(b, v);
         v
     }
@@ -576,6 +593,7 @@ impl<'p, 'w> Lower<'p, 'w> {
                     || self.memory_inst(i, op)?
                     || self.composite_inst(i, op)?
                     || self.atomic_inst(i, op)?
+                    || self.stage_inst(i, op)?
                     || self.subgroup_inst(i, op)?
                     || self.arith_inst(i, op)?
                 {

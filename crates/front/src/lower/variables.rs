@@ -194,21 +194,11 @@ impl Lower<'_, '_> {
 
     /// What global variables need before the program runs: initial values.
     pub(super) fn start_globals(&mut self, number: u32) -> Res<()> {
-        // Which globals the functions mention; literals that look like ids only cost an unused variable.
-        let mut mentioned = vec![false; self.p.globals.len()];
         let with_init = |g: &crate::parse::Global| g.init != 0;
         if !self.p.globals.iter().any(with_init) {
             return Ok(());
         }
-        for f in self.reachable_functions(number) {
-            for blk in &self.p.funcs[f as usize].blocks {
-                for &w in &self.p.words[blk.first..blk.term] {
-                    if let Def::Global(g) = self.p.def(w) {
-                        mentioned[g as usize] = true;
-                    }
-                }
-            }
-        }
+        let mentioned = self.mentioned_globals(number);
         let mut shared = false;
         for (g, global) in self.p.globals.iter().enumerate() {
             if global.init == 0 || !mentioned[g] {
@@ -257,6 +247,21 @@ impl Lower<'_, '_> {
             let zero = l.konst(ty, 0);
             l.store_some(&to, ty, 0, 1, &mut &[zero][..])
         })
+    }
+
+    /// Which globals the functions mention; literals that look like ids only cost an unused variable.
+    pub(super) fn mentioned_globals(&self, number: u32) -> Vec<bool> {
+        let mut mentioned = vec![false; self.p.globals.len()];
+        for f in self.reachable_functions(number) {
+            for blk in &self.p.funcs[f as usize].blocks {
+                for &w in &self.p.words[blk.first..blk.term] {
+                    if let Def::Global(g) = self.p.def(w) {
+                        mentioned[g as usize] = true;
+                    }
+                }
+            }
+        }
+        mentioned
     }
 
     /// The functions that an entry point may call, itself included, in order.

@@ -24,6 +24,10 @@ impl Parsed<'_> {
             Decoration::RelaxedPrecision => fact::RELAXED,
             Decoration::NoSignedWrap => fact::NO_SIGNED_WRAP,
             Decoration::NoUnsignedWrap => fact::NO_UNSIGNED_WRAP,
+            Decoration::Flat => fact::FLAT,
+            Decoration::NoPerspective => fact::NO_PERSPECTIVE,
+            Decoration::Centroid => fact::CENTROID,
+            Decoration::Sample => fact::SAMPLE,
             Decoration::FPFastMathMode => {
                 const ALL: u32 = 1 | 2 | 4; // no NaN, no infinity, no signed zero
                 if number()? & ALL == ALL || number()? & 16 != 0 { fact::FAST } else { 0 }
@@ -39,6 +43,9 @@ impl Parsed<'_> {
                     Decoration::Binding => Numbered::Binding,
                     Decoration::DescriptorSet => Numbered::Set,
                     Decoration::BuiltIn => Numbered::BuiltIn,
+                    Decoration::Location => Numbered::Location,
+                    Decoration::Component => Numbered::Component,
+                    Decoration::Index => Numbered::Index,
                     _ => return Ok(()),
                 };
                 self.numbers.insert((id, kind), number()?);
@@ -50,6 +57,8 @@ impl Parsed<'_> {
                     Decoration::Offset => decor.offset = Some(number()?),
                     Decoration::MatrixStride => decor.matrix_stride = number()?,
                     Decoration::BuiltIn => decor.built_in = Some(number()?),
+                    Decoration::Location => decor.location = Some(number()?),
+                    Decoration::Component => decor.component = number()?,
                     _ => {}
                 }
             }

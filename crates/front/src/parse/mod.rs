@@ -170,6 +170,10 @@ pub mod fact {
     pub const NO_SIGNED_WRAP: u16 = 256;
     pub const NO_UNSIGNED_WRAP: u16 = 512;
     pub const FAST: u16 = 1024;
+    pub const FLAT: u16 = 2048;
+    pub const NO_PERSPECTIVE: u16 = 4096;
+    pub const CENTROID: u16 = 8192;
+    pub const SAMPLE: u16 = 16384;
     pub const FLAGS: u16 = NO_CONTRACTION | RELAXED | NO_SIGNED_WRAP | NO_UNSIGNED_WRAP | FAST;
 }
 
@@ -179,6 +183,8 @@ pub struct MemberDecor {
     pub offset: Option<u32>,
     pub matrix_stride: u32,
     pub built_in: Option<u32>,
+    pub location: Option<u32>,
+    pub component: u32,
 }
 
 /// A decoration of an id that carries a number.
@@ -189,6 +195,10 @@ pub enum Numbered {
     Binding,
     Set,
     BuiltIn,
+    Location,
+    Component,
+    /// Of a second colour.
+    Index,
 }
 
 #[derive(Clone, Debug)]

@@ -171,6 +171,9 @@ pub(super) const PRIVATE_BASE: u32 = 0x1000;
 impl<'a> Program<'a> {
     /// Decodes a verified module.
     pub fn new(module: &'a Module) -> Result<Program<'a>, Stop> {
+        if module.stage != Stage::Compute {
+            return Err(Stop::Unsupported("graphics stages".to_owned()));
+        }
         let f = &module.func;
         let pos = f.order();
         let roots = roots(module);

@@ -294,6 +294,8 @@ impl Runner<'_> {
             Builtin::SubgroupId => c.local_index / LANES as u32,
             Builtin::NumSubgroups => c.workgroup_items.div_ceil(size),
             Builtin::ThreadId => b.thread,
+            // Of graphics stages, which are refused before.
+            _ => 0,
         }
     }
 

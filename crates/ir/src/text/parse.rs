@@ -3,6 +3,7 @@
 use super::*;
 use crate::entity::Entity;
 use crate::image::{Axis, Component, Dim, Format, ImageInfo};
+use crate::io::{DepthMode, Interpolation, IoImm, Sampling, Slot};
 use crate::module::*;
 use crate::ops::Op;
 use crate::types::{Space, Type};
@@ -335,6 +336,12 @@ impl Parser {
                 self.seen_module = true;
             }
             "workgroup" => self.m.workgroup_size = [l.u32()?, l.u32()?, l.u32()?],
+            "fragment" => {
+                self.m.fragment.early_tests = l.keyword("early_tests");
+                if l.keyword("depth") {
+                    self.m.fragment.depth = l.named("a promise about depth", &DepthMode::NAMES)?;
+                }
+            }
             "subgroups" => self.m.uses_subgroups = true,
             "file" => {
                 let name = l.string()?;
@@ -643,11 +650,7 @@ impl Parser {
                     Some((_, b, false)) => Imm::Builtin(*b),
                     Some((_, b, true)) => {
                         let c = l.u8()?;
-                        Imm::Builtin(match b {
-                            Builtin::LocalInvocationId(_) => Builtin::LocalInvocationId(c),
-                            Builtin::WorkgroupId(_) => Builtin::WorkgroupId(c),
-                            _ => Builtin::NumWorkgroups(c),
-                        })
+                        Imm::Builtin(b.with_component(c))
                     }
                     None => {
                         l.at = start;
@@ -683,6 +686,23 @@ impl Parser {
                         }
                     },
                 })
+            }
+            Op::Input | Op::Output => {
+                let slot = match l.named("a place in the interface", &Slot::NAMES)? {
+                    Slot::Location(_) => Slot::Location(l.u8()?),
+                    other => other,
+                };
+                l.expect_keyword("component")?;
+                let mut io = IoImm::new(slot, l.u8()?);
+                io.index = if l.keyword("index") { l.u8()? } else { 0 };
+                let choose = |l: &mut Line, name: &str| l.keyword(name);
+                if let Some((_, i)) = Interpolation::NAMES.iter().find(|(n, _)| choose(l, n)) {
+                    io.interpolation = *i;
+                }
+                if let Some((_, w)) = Sampling::NAMES.iter().find(|(n, _)| choose(l, n)) {
+                    io.sampling = *w;
+                }
+                Imm::Io(io)
             }
             Op::Barrier | Op::Fence => {
                 let shared = l.keyword("shared");

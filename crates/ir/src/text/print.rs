@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::image::{Axis, Component, Dim, ImageInfo};
+use crate::io::{DepthMode, FragmentModes, Interpolation, Sampling, Slot};
 use crate::module::*;
 use crate::ops::Op;
 use crate::types::Type;
@@ -26,6 +27,10 @@ fn put(s: &mut String, m: &Module) {
     let _ = writeln!(s, "module {} {}", quoted(&m.name), name_of(STAGES, m.stage));
     let [x, y, z] = m.workgroup_size;
     let _ = writeln!(s, "workgroup {x} {y} {z}");
+    if m.fragment != FragmentModes::default() {
+        let early = if m.fragment.early_tests { " early_tests" } else { "" };
+        let _ = writeln!(s, "fragment{early} depth {}", name_of(&DepthMode::NAMES, m.fragment.depth));
+    }
     if m.uses_subgroups {
         s.push_str("subgroups\n");
     }
@@ -218,11 +223,9 @@ fn immediate(s: &mut String, imm: &Imm) {
         Imm::Var(v) => write!(s, " <{v}>"),
         Imm::Res(r) => write!(s, " <{r}>"),
         Imm::Builtin(b) => {
-            let (zero, component) = match *b {
-                Builtin::LocalInvocationId(c) => (Builtin::LocalInvocationId(0), Some(c)),
-                Builtin::WorkgroupId(c) => (Builtin::WorkgroupId(0), Some(c)),
-                Builtin::NumWorkgroups(c) => (Builtin::NumWorkgroups(0), Some(c)),
-                other => (other, None),
+            let (zero, component) = match b.component() {
+                Some((zero, c, _)) => (zero, Some(c)),
+                None => (*b, None),
             };
             let name = BUILTINS.iter().find(|(_, b, _)| *b == zero).map_or("?", |(n, ..)| n);
             match component {
@@ -254,6 +257,27 @@ fn immediate(s: &mut String, imm: &Imm) {
                 if flag {
                     let _ = write!(s, " {name}");
                 }
+            }
+            write!(s, ">")
+        }
+        Imm::Io(io) => {
+            let (slot, number) = match io.slot {
+                Slot::Location(n) => (Slot::Location(0), Some(n)),
+                other => (other, None),
+            };
+            let _ = write!(s, " <{}", name_of(&Slot::NAMES, slot));
+            if let Some(n) = number {
+                let _ = write!(s, " {n}");
+            }
+            let _ = write!(s, " component {}", io.component);
+            if io.index != 0 {
+                let _ = write!(s, " index {}", io.index);
+            }
+            if io.interpolation != Interpolation::default() {
+                let _ = write!(s, " {}", name_of(&Interpolation::NAMES, io.interpolation));
+            }
+            if io.sampling != Sampling::default() {
+                let _ = write!(s, " {}", name_of(&Sampling::NAMES, io.sampling));
             }
             write!(s, ">")
         }

@@ -171,9 +171,7 @@ impl Lower<'_> {
             }
             Builtin::NumSubgroups => e.i(items.div_ceil(LANES)),
             Builtin::ThreadId => e.builtin(Builtin::ThreadId),
-            Builtin::LocalInvocationId(_) | Builtin::WorkgroupId(_) | Builtin::NumWorkgroups(_) => {
-                return self.error("a built-in has no fourth component");
-            }
+            _ => return self.error("a built-in that compute shaders do not have"),
         };
         self.set_one(r, v);
         Ok(())

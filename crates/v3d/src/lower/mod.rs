@@ -96,7 +96,8 @@ pub const MAX_WORKGROUP_ITEMS: u32 = 1024;
 pub fn lower(m: &mut Module, version: Version) -> Result<Lowered, LowerError> {
     let fail = |message: String| Err(LowerError { message, loc: Loc(0), value: None });
     if m.stage != Stage::Compute {
-        return fail("only compute shaders are supported yet".to_owned());
+        let stage = if m.stage == Stage::Vertex { "vertex" } else { "fragment" };
+        return fail(format!("{stage} shaders are not supported yet (entry point `{}`)", m.name));
     }
     let items = m.workgroup_size.iter().try_fold(1u32, |n, &s| n.checked_mul(s));
     let Some(items) = items.filter(|n| (1..=MAX_WORKGROUP_ITEMS).contains(n)) else {

@@ -1,0 +1,368 @@
+//! Vertex and fragment shaders: their interface, helper invocations, derivatives.
+//!
+//! Inputs and outputs are variables in SPIR-V, read and written in parts and by index. So each becomes a private variable:
+//! inputs are stored to it before anything else, outputs are loaded from it when the invocation returns. Nearly all of
+//! these variables are gone after the first passes; what is never written then is an undefined output, which goes too.
+
+use super::*;
+use crate::layout::Rule;
+use crate::parse::Global;
+use kempe_ir::io::{DepthMode, FragmentModes, Interpolation, IoImm, Sampling, Slot};
+use kempe_ir::{Builtin, Stage, Target, Term};
+use spirv::{BuiltIn, ExecutionMode, StorageClass};
+
+/// More places than any interface has.
+const MAX_LOCATION: u32 = 255;
+
+/// Where a scalar of an input or output variable comes from or goes to.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    Io(IoImm),
+    Builtin(Builtin),
+    Helper,
+    /// Neither here nor there: the further words of a sample mask.
+    Nothing,
+}
+
+/// An output variable.
+#[derive(Clone, Debug)]
+pub(super) struct OutputVar {
+    ptr: Ptr,
+    places: Vec<(Place, Type)>,
+}
+
+/// Modes of the entry point of a fragment shader.
+pub(super) fn fragment_modes(p: &Parsed, entry: &crate::parse::Entry) -> Res<FragmentModes> {
+    let mut out = FragmentModes::default();
+    for &at in &p.modes {
+        let i = p.inst(at)?;
+        if i.w(1)? != entry.func {
+            continue;
+        }
+        match ExecutionMode::from_u32(i.w(2)?) {
+            Some(ExecutionMode::EarlyFragmentTests) => out.early_tests = true,
+            Some(ExecutionMode::DepthGreater) => out.depth = DepthMode::Greater,
+            Some(ExecutionMode::DepthLess) => out.depth = DepthMode::Less,
+            Some(ExecutionMode::DepthUnchanged) => out.depth = DepthMode::Unchanged,
+            Some(ExecutionMode::PixelCenterInteger | ExecutionMode::OriginLowerLeft) => {
+                return error(at, "pixels are counted from the upper left, and their centres are at halves");
+            }
+            _ => {}
+        }
+    }
+    Ok(out)
+}
+
+impl Lower<'_, '_> {
+    /// Makes the variables of the interface that the functions mention, and fills the inputs.
+    pub(super) fn start_interface(&mut self, number: u32) -> Res<()> {
+        if self.m.stage == Stage::Compute {
+            return Ok(());
+        }
+        let mentioned = self.mentioned_globals(number);
+        for (g, global) in self.p.globals.iter().enumerate() {
+            if !mentioned[g] {
+                continue;
+            }
+            self.at = global.at;
+            match StorageClass::from_u32(global.class) {
+                Some(StorageClass::Input) => {
+                    let places = self.places(global, true)?;
+                    let ptr = self.variable(global.id, global.ty, Space::Private, 0)?;
+                    let mut values = Vec::with_capacity(places.len());
+                    for &(place, ty) in &places {
+                        values.push(self.read_place(place, ty)?);
+                    }
+                    let mut rest = values.as_slice();
+                    self.store(&ptr, ptr.lay, 0, &mut rest)?;
+                    self.global_ptrs[g] = Some(ptr);
+                }
+                Some(StorageClass::Output) => {
+                    let places = self.places(global, false)?;
+                    let ptr = self.variable(global.id, global.ty, Space::Private, global.init)?;
+                    self.global_ptrs[g] = Some(ptr);
+                    self.outputs.push(OutputVar { ptr, places });
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The entry point returns.
+    pub(super) fn return_from_entry(&mut self) -> Term {
+        if self.outputs.is_empty() {
+            return Term::Return;
+        }
+        let exit = match self.exit {
+            Some(b) => b,
+            None => {
+                let b = self.m.func.add_block_detached();
+                self.exit = Some(b);
+                b
+            }
+        };
+        Term::Jump(Target { block: exit, args: smallvec![] })
+    }
+
+    /// The block in which outputs are given.
+    pub(super) fn finish_interface(&mut self) -> Res<()> {
+        let Some(exit) = self.exit else { return Ok(()) };
+        self.cur = exit;
+        self.m.func.layout.push(exit);
+        self.flags = Flags::NONE;
+        for out in std::mem::take(&mut self.outputs) {
+            let mut values = Vec::with_capacity(out.places.len());
+            self.load(&out.ptr, out.ptr.lay, 0, &mut values)?;
+            for (&v, &(place, ty)) in values.iter().zip(&out.places) {
+                if let Place::Io(io) = place {
+                    self.emit(Op::Output, ty, Imm::Io(io), &[v], &[])?;
+                }
+            }
+        }
+        self.m.func.blocks[exit].term = Term::Return;
+        Ok(())
+    }
+
+    fn read_place(&mut self, place: Place, ty: Type) -> Res<Value> {
+        match place {
+            Place::Io(io) => self.emit1(Op::Input, ty, Imm::Io(io), &[]),
+            Place::Builtin(b) => Ok(self.builtin(b)),
+            Place::Helper => self.emit1(Op::IsHelper, Type::Bool, Imm::None, &[]),
+            Place::Nothing => Ok(self.konst(ty, 0)),
+        }
+    }
+
+    /// The places of all scalars of a variable.
+    fn places(&mut self, global: &Global, input: bool) -> Res<Vec<(Place, Type)>> {
+        // Sizes are checked before anything grows.
+        self.lay.get(self.p, self.at, global.ty, Rule::Own)?;
+        let mut out = Vec::new();
+        let facts = self.p.facts[global.id as usize];
+        if let Some(b) = number(self.p, global.id, Numbered::BuiltIn) {
+            self.builtin_places(b, global.ty, input, &mut out)?;
+            return Ok(out);
+        }
+        let mut io = IoImm::new(Slot::Location(0), 0);
+        io.component = self.small(number(self.p, global.id, Numbered::Component).unwrap_or(0))?;
+        io.index = self.small(number(self.p, global.id, Numbered::Index).unwrap_or(0))?;
+        let location = number(self.p, global.id, Numbered::Location);
+        let label = self.p.label(global.id);
+        self.location_places(global.ty, location, io, facts, input, &label, &mut out)?;
+        Ok(out)
+    }
+
+    fn small(&self, n: u32) -> Res<u8> {
+        match u8::try_from(n) {
+            Ok(n) => Ok(n),
+            Err(_) => self.err(format!("{n} is no place in an interface")),
+        }
+    }
+
+    /// Returns the first location behind.
+    #[allow(clippy::too_many_arguments)]
+    fn location_places(
+        &mut self,
+        ty: TyId,
+        location: Option<u32>,
+        io: IoImm,
+        facts: u16,
+        input: bool,
+        label: &str,
+        out: &mut Vec<(Place, Type)>,
+    ) -> Res<u32> {
+        let p = self.p;
+        match p.ty(ty) {
+            Ty::Array { elem, n } | Ty::Matrix { column: elem, n } => {
+                let mut next = location;
+                for _ in 0..n {
+                    next = Some(self.location_places(elem, next, io, facts, input, label, out)?);
+                }
+                Ok(next.unwrap_or(0))
+            }
+            Ty::Struct { first, n } => {
+                let id = p.types[ty as usize].id;
+                let mut next = location;
+                for k in 0..n {
+                    let member = p.members[(first + k) as usize];
+                    let decor = p.member_decor.get(&(id, k)).cloned().unwrap_or_default();
+                    if let Some(b) = decor.built_in {
+                        self.builtin_places(b, member, input, out)?;
+                        continue;
+                    }
+                    let mut io = io;
+                    if decor.component != 0 {
+                        io.component = self.small(decor.component)?;
+                    }
+                    let start = decor.location.or(next);
+                    next = Some(self.location_places(
+                        member,
+                        start,
+                        io,
+                        facts | decor.facts,
+                        input,
+                        label,
+                        out,
+                    )?);
+                }
+                Ok(next.unwrap_or(0))
+            }
+            _ => {
+                let Some(scalar) = p.component(ty) else {
+                    return self.err(format!("{label} cannot be in the interface of a stage"));
+                };
+                let Some(location) = location else {
+                    return self.err(format!("{label} has no location"));
+                };
+                if location > MAX_LOCATION {
+                    return self.err(format!("{label} has the location {location}"));
+                }
+                if scalar.bits() == 64 || scalar == Type::Bool {
+                    return self
+                        .err(format!("{label}: {scalar} in the interface of a stage is not supported yet"));
+                }
+                for k in 0..p.leaf_count(ty) {
+                    let component = io.component as u32 + k;
+                    if component >= 4 {
+                        return self.err(format!("{label} has more than four components at its location"));
+                    }
+                    let mut io =
+                        IoImm { slot: Slot::Location(location as u8), component: component as u8, ..io };
+                    if input && self.m.stage == Stage::Fragment {
+                        io.interpolation = if facts & fact::FLAT != 0 || scalar.is_int() {
+                            Interpolation::Flat
+                        } else if facts & fact::NO_PERSPECTIVE != 0 {
+                            Interpolation::NoPerspective
+                        } else {
+                            Interpolation::Smooth
+                        };
+                        io.sampling = if io.interpolation == Interpolation::Flat {
+                            Sampling::Center
+                        } else if facts & fact::SAMPLE != 0 {
+                            Sampling::Sample
+                        } else if facts & fact::CENTROID != 0 {
+                            Sampling::Centroid
+                        } else {
+                            Sampling::Center
+                        };
+                    }
+                    out.push((Place::Io(io), scalar));
+                }
+                Ok(location + 1)
+            }
+        }
+    }
+
+    fn builtin_places(&mut self, b: u32, ty: TyId, input: bool, out: &mut Vec<(Place, Type)>) -> Res<()> {
+        let mut types = Vec::new();
+        self.p.leaf_types(self.at, ty, &mut types)?;
+        let name = BuiltIn::from_u32(b);
+        for (k, &ty) in types.iter().enumerate() {
+            let k = k.min(u8::MAX as usize) as u8;
+            let io = |slot: Slot| Place::Io(IoImm::new(slot, k.min(slot.components() - 1)));
+            let vertex = self.m.stage == Stage::Vertex;
+            let place = match (name, input) {
+                (Some(BuiltIn::VertexIndex), true) if vertex => Place::Builtin(Builtin::VertexIndex),
+                (Some(BuiltIn::InstanceIndex), true) if vertex => Place::Builtin(Builtin::InstanceIndex),
+                (Some(BuiltIn::BaseVertex), true) if vertex => Place::Builtin(Builtin::BaseVertex),
+                (Some(BuiltIn::BaseInstance), true) if vertex => Place::Builtin(Builtin::BaseInstance),
+                (Some(BuiltIn::DrawIndex), true) if vertex => Place::Builtin(Builtin::DrawIndex),
+                (Some(BuiltIn::FragCoord), true) if !vertex => Place::Builtin(Builtin::FragCoord(k)),
+                (Some(BuiltIn::FrontFacing), true) if !vertex => Place::Builtin(Builtin::FrontFacing),
+                (Some(BuiltIn::PointCoord), true) if !vertex => Place::Builtin(Builtin::PointCoord(k)),
+                (Some(BuiltIn::SampleId), true) if !vertex => Place::Builtin(Builtin::SampleId),
+                (Some(BuiltIn::SamplePosition), true) if !vertex => {
+                    Place::Builtin(Builtin::SamplePosition(k))
+                }
+                (Some(BuiltIn::PrimitiveId), true) if !vertex => Place::Builtin(Builtin::PrimitiveId),
+                (Some(BuiltIn::HelperInvocation), true) if !vertex => Place::Helper,
+                (Some(BuiltIn::SampleMask), true) if !vertex && k == 0 => {
+                    Place::Builtin(Builtin::SampleMaskIn)
+                }
+                (Some(BuiltIn::SampleMask), false) if !vertex && k == 0 => io(Slot::SampleMask),
+                (Some(BuiltIn::SampleMask), _) if !vertex => Place::Nothing,
+                (Some(BuiltIn::FragDepth), false) if !vertex => io(Slot::FragDepth),
+                (Some(BuiltIn::ClipDistance), _) if input != vertex => io(Slot::ClipDistance),
+                (Some(BuiltIn::CullDistance), _) if input != vertex => io(Slot::CullDistance),
+                (Some(BuiltIn::Layer), _) if input != vertex => io(Slot::Layer),
+                (Some(BuiltIn::ViewportIndex), _) if input != vertex => io(Slot::ViewportIndex),
+                (Some(BuiltIn::Position), false) if vertex => io(Slot::Position),
+                (Some(BuiltIn::PointSize), false) if vertex => io(Slot::PointSize),
+                (Some(b), _) => {
+                    return self
+                        .err(format!("the built-in variable {b:?} is not supported in this stage yet"));
+                }
+                (None, _) => return self.err(format!("the built-in variable {b} is not supported")),
+            };
+            let place = match place {
+                Place::Io(io) if input && !vertex => {
+                    let interpolation = if ty.is_int() { Interpolation::Flat } else { Interpolation::Smooth };
+                    Place::Io(IoImm { interpolation, ..io })
+                }
+                other => other,
+            };
+            let want = match place {
+                Place::Builtin(b) => b.ty(),
+                Place::Helper => Type::Bool,
+                _ if ty.bits() == 32 => ty,
+                _ => Type::I32,
+            };
+            if want != ty {
+                return self.err(format!("a built-in variable is {ty}, not {want}"));
+            }
+            out.push((place, ty));
+        }
+        Ok(())
+    }
+
+    /// Instructions of fragment shaders.
+    pub(super) fn stage_inst(&mut self, i: &Inst, op: S) -> Res<bool> {
+        use S::*;
+        let is_fragment = self.m.stage == Stage::Fragment;
+        match op {
+            DemoteToHelperInvocation if is_fragment => {
+                self.emit(Op::Demote, Type::Bool, Imm::None, &[], &[])?;
+            }
+            IsHelperInvocationEXT if is_fragment => {
+                let (ty, id) = self.result(i)?;
+                let v = self.emit1(Op::IsHelper, Type::Bool, Imm::None, &[])?;
+                self.set1(id, ty, v)?;
+            }
+            DPdx | DPdxFine | DPdxCoarse | DPdy | DPdyFine | DPdyCoarse | Fwidth | FwidthFine
+            | FwidthCoarse
+                if is_fragment =>
+            {
+                let (ty, id) = self.result(i)?;
+                let r = self.leaves(i.w(3)?)?;
+                let mut values = Vec::with_capacity(r.len as usize);
+                for x in self.slice(r) {
+                    let float = self.ty_of(x);
+                    let v = match op {
+                        DPdx | DPdxFine | DPdxCoarse => self.op(Op::Ddx, float, &[x])?,
+                        DPdy | DPdyFine | DPdyCoarse => self.op(Op::Ddy, float, &[x])?,
+                        _ => {
+                            let dx = self.op(Op::Ddx, float, &[x])?;
+                            let dy = self.op(Op::Ddy, float, &[x])?;
+                            let dx = self.op(Op::Fabs, float, &[dx])?;
+                            let dy = self.op(Op::Fabs, float, &[dy])?;
+                            self.op(Op::Fadd, float, &[dx, dy])?
+                        }
+                    };
+                    values.push(v);
+                }
+                self.set_all(id, ty, &values)?;
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// The invocation ends without outputs.
+    pub(super) fn kill(&mut self) -> Res<Term> {
+        if self.m.stage != Stage::Fragment {
+            return self.err("only fragment shaders can be discarded");
+        }
+        self.emit(Op::Demote, Type::Bool, Imm::None, &[], &[])?;
+        Ok(Term::Return)
+    }
+}
