@@ -14,6 +14,7 @@
 
 use crate::entity::{Entity, Table};
 use crate::image::ImageDesc;
+use crate::io::StageInputs;
 use crate::module::{Module, ResKind, UniformWord, Var};
 use crate::types::Space;
 use std::fmt;
@@ -273,11 +274,13 @@ pub struct Inputs {
     pub buffers: Vec<BufferInput>,
     pub images: Vec<ImageInput>,
     pub push: Vec<u8>,
+    /// Of a graphics stage; work-groups have no meaning then.
+    pub stage: Option<StageInputs>,
 }
 
 impl Inputs {
     pub fn new(groups: [u32; 3]) -> Inputs {
-        Inputs { groups, buffers: Vec::new(), images: Vec::new(), push: Vec::new() }
+        Inputs { groups, buffers: Vec::new(), images: Vec::new(), push: Vec::new(), stage: None }
     }
 
     /// Adds a buffer for an ordinary binding.
@@ -355,6 +358,8 @@ pub struct Environment {
     pub buffers: Vec<PlacedBuffer>,
     /// In the order of the inputs.
     pub images: Vec<PlacedImage>,
+    /// Of a graphics stage.
+    pub stage: Option<StageInputs>,
     /// Shared variables of one work-group.
     pub shared: VarLayout,
     pub shared_base: u32,
@@ -443,6 +448,7 @@ impl Environment {
             sizes,
             buffers,
             images,
+            stage: inputs.stage.clone(),
             bound_images: module.resources.values().map(|r| (r.kind.is_image(), r.set, r.binding)).collect(),
             shared,
             shared_base,

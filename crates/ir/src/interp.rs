@@ -33,10 +33,14 @@ mod lanes;
 mod races;
 mod run;
 #[cfg(test)]
+mod stage_tests;
+mod stages;
+#[cfg(test)]
 mod tests;
 
 use crate::divergence::Divergence;
 use crate::exec::{Environment, Fault, LANES, LaneContext, Memory, StartState};
+use crate::io::StageOutputs;
 use crate::module::{Block, Inst, Module};
 use std::fmt;
 
@@ -220,6 +224,8 @@ pub struct Outcome {
     pub pieces: Vec<Pieces>,
     /// In a run that looks for races: the first one.
     pub race: Option<Race>,
+    /// Of a graphics stage.
+    pub stage: Option<StageOutputs>,
 }
 
 impl Outcome {

@@ -3,6 +3,9 @@
 //! An `input` or `output` instruction moves one scalar. Vectors, matrices, arrays and blocks of the source are taken apart
 //! by the front end, which also knows what is never written; a target puts neighbours together again.
 
+use crate::module::Builtin;
+use std::collections::BTreeMap;
+
 /// A place in an interface.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Slot {
@@ -106,6 +109,29 @@ impl IoImm {
             sampling: Sampling::default(),
         }
     }
+}
+
+/// What the invocations of a graphics stage are given: 32 bits for each scalar, by invocation.
+///
+/// Fragments come in quads of four: upper left, upper right, lower left, lower right.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct StageInputs {
+    pub invocations: u32,
+    /// By place and component. What is not there is undefined.
+    pub values: BTreeMap<(Slot, u8), Vec<u32>>,
+    /// Booleans are 0 and 1.
+    pub builtins: BTreeMap<Builtin, Vec<u32>>,
+    /// Fragments that only help their quad; the rest of the list is `false`.
+    pub helpers: Vec<bool>,
+}
+
+/// What they gave.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct StageOutputs {
+    /// By place, component and index, then by invocation; `None`: nothing, or undefined bits.
+    pub values: BTreeMap<(Slot, u8, u8), Vec<Option<u32>>>,
+    /// Fragments without effect at the end: helpers from the start or by `demote`.
+    pub helpers: Vec<bool>,
 }
 
 /// What a fragment shader promises about the depth that it writes.

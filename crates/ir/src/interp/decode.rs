@@ -5,6 +5,7 @@ use super::image::ImageAccess;
 use crate::entity::Table;
 use crate::eval::{self, Kernel};
 use crate::exec::{VarLayout, variable_layout};
+use crate::io::IoImm;
 use crate::module::*;
 use crate::ops::{Effect, Op, Sig};
 use crate::types::{Space, Type};
@@ -85,6 +86,11 @@ pub(super) enum Code {
     },
     /// An access to an image: index into [`Program::images`].
     Image(u32),
+    Output(IoImm, u32),
+    Demote,
+    IsHelper,
+    /// Difference of the lanes of a quad that differ in this bit, by the subtraction of the type.
+    Derivative(u32, usize, Kernel),
     Barrier,
     Fence,
     Elect,
@@ -144,6 +150,8 @@ pub(super) enum Preset {
     Builtin(Builtin),
     Uniform(UniformWord),
     Payload(u32),
+    /// What the stage is given.
+    Input(IoImm, Type),
 }
 
 /// A module made ready to run any number of times.
@@ -171,9 +179,6 @@ pub(super) const PRIVATE_BASE: u32 = 0x1000;
 impl<'a> Program<'a> {
     /// Decodes a verified module.
     pub fn new(module: &'a Module) -> Result<Program<'a>, Stop> {
-        if module.stage != Stage::Compute {
-            return Err(Stop::Unsupported("graphics stages".to_owned()));
-        }
         let f = &module.func;
         let pos = f.order();
         let roots = roots(module);
@@ -255,6 +260,7 @@ impl<'a> Program<'a> {
             (Op::Builtin, Imm::Builtin(b)) => Some(Preset::Builtin(b)),
             (Op::Uniform, Imm::Uniform(w)) => Some(Preset::Uniform(w)),
             (Op::Payload, Imm::Int(n)) => Some(Preset::Payload(n as u32)),
+            (Op::Input, Imm::Io(io)) => Some(Preset::Input(io, inst.ty)),
             _ => None,
         };
         if let Some(preset) = preset {
@@ -330,6 +336,15 @@ impl<'a> Program<'a> {
                 let results: Vec<u32> = inst.results.iter().map(|&r| slot[r]).collect();
                 self.images.push(ImageAccess::new(inst, imm, info, &args, &results));
                 Code::Image(self.images.len() as u32 - 1)
+            }
+            (Op::Output, Imm::Io(io)) => Code::Output(io, arg(0)),
+            (Op::Demote, _) => Code::Demote,
+            (Op::IsHelper, _) => Code::IsHelper,
+            (Op::Ddx | Op::Ddy, _) => {
+                let Some(sub) = eval::kernel(Op::Fsub, inst.ty, inst.ty) else {
+                    return Err(Stop::Unsupported(format!("{} at type {}", inst.op.name(), inst.ty)));
+                };
+                Code::Derivative(arg(0), if inst.op == Op::Ddx { 1 } else { 2 }, sub)
             }
             (Op::Barrier, _) => Code::Barrier,
             (Op::Fence, _) => Code::Fence,

@@ -6,9 +6,11 @@ use super::error::{Pieces, Shadow};
 use super::follow::{self, Bounds};
 use super::lanes::{ALL, Mask, Registers, Row, lanes};
 use super::races::{Races, Touch};
+use super::stages::derivative;
 use super::{Form, Options, Outcome, Stop, UndefinedUse};
 use crate::eval;
 use crate::exec::{Batches, Environment, LANES, LaneContext};
+use crate::io::StageOutputs;
 use crate::module::*;
 use crate::types::Type;
 use std::collections::BTreeSet;
@@ -41,6 +43,10 @@ pub(super) struct Batch {
     pub active: Mask,
     /// Lanes that were started.
     live: Mask,
+    /// Of a fragment stage: lanes without effect.
+    pub helpers: Mask,
+    /// The invocation of lane 0, in a graphics stage.
+    pub first: u32,
     /// Block and next instruction.
     pos: u32,
     pc: u32,
@@ -67,6 +73,8 @@ pub(super) struct Runner<'a> {
     pub uniform: Vec<Option<Value>>,
     pub bounds: Option<Bounds>,
     pub races: Option<Races>,
+    /// What a graphics stage gives.
+    pub stage: Option<StageOutputs>,
 }
 
 impl Program<'_> {
@@ -83,6 +91,7 @@ impl Program<'_> {
             undefined: BTreeSet::new(),
             uniform: self.uniform_slots(options),
             races: options.races.then(|| Races::new(env)),
+            stage: self.stage_outputs(env)?,
             bounds: options.bounds.then(|| Bounds {
                 contracted: follow::contracted(self.module),
                 pieces: vec![Pieces::default(); env.memory.regions().len()],
@@ -98,6 +107,7 @@ impl Program<'_> {
             undefined: r.undefined.into_iter().collect(),
             pieces: r.bounds.map_or(Vec::new(), |b| b.pieces),
             race: r.races.and_then(|r| r.first),
+            stage: r.stage,
         })
     }
 
@@ -121,6 +131,7 @@ impl Runner<'_> {
             }
             Form::Machine => (Batches::new(module, self.env), LANES as u32),
         };
+        let (geometry, size) = self.stage_geometry().map_or((geometry, size), |g| (g, LANES as u32));
         if size == 0 || size > LANES as u32 {
             return Err(Stop::Unsupported(format!("subgroups of {size} lanes")));
         }
@@ -202,6 +213,8 @@ impl Runner<'_> {
             waiting: 0,
             active: 0,
             live: 0,
+            helpers: 0,
+            first: 0,
             pos: 0,
             pc: 0,
             status: Status::Ready,
@@ -219,7 +232,7 @@ impl Runner<'_> {
                     let offset = self.program.private.offsets[v];
                     (PRIVATE_BASE.wrapping_add(offset) as u64, 0)
                 }
-                Preset::Builtin(_) | Preset::Payload(_) => continue,
+                Preset::Builtin(_) | Preset::Payload(_) | Preset::Input(..) => continue,
             };
             b.regs.write(slot, ALL, &[bits; LANES], poison);
             if poison != 0 && self.bounds.is_some() {
@@ -244,6 +257,9 @@ impl Runner<'_> {
                 live |= 1 << lane;
             }
         }
+        if self.stage.is_some() {
+            self.start_stage(b, unit as u32 * LANES as u32, &mut live);
+        }
         b.thread = self.options.start.thread_id(number);
         b.private = Private::new(program.private.bytes, LANES);
         b.private_pieces.clear();
@@ -253,6 +269,8 @@ impl Runner<'_> {
         b.status = if live == 0 { Status::Ended } else { Status::Ready };
         for &(slot, preset) in &program.presets {
             match preset {
+                Preset::Input(io, ty) => self.stage_input(b, slot, io, ty),
+                Preset::Builtin(builtin) if self.stage.is_some() => self.stage_builtin(b, slot, builtin),
                 Preset::Builtin(builtin) => {
                     for lane in 0..LANES {
                         let v = self.builtin(builtin, b, lane, number, size);
@@ -294,7 +312,7 @@ impl Runner<'_> {
             Builtin::SubgroupId => c.local_index / LANES as u32,
             Builtin::NumSubgroups => c.workgroup_items.div_ceil(size),
             Builtin::ThreadId => b.thread,
-            // Of graphics stages, which are refused before.
+            // Of graphics stages: not here.
             _ => 0,
         }
     }
@@ -413,6 +431,7 @@ impl Runner<'_> {
         let next = b.at.iter().copied().min().unwrap_or(ENDED);
         if next == ENDED {
             b.status = Status::Ended;
+            self.end_stage(b);
             return Ok(());
         }
         (b.active, b.waiting) = (0, 0);
@@ -483,8 +502,11 @@ impl Runner<'_> {
         Ok(())
     }
 
-    fn inst(&mut self, b: &mut Batch, n: u32) -> Result<(), Stop> {
+    pub fn inst(&mut self, b: &mut Batch, n: u32) -> Result<(), Stop> {
         let d = self.program.insts[n as usize];
+        if b.helpers & b.active != 0 && self.has_effect(d.code) {
+            return self.without_helpers(b, n);
+        }
         let (dst, mask) = (d.dst, b.active);
         let r = &mut b.regs;
         let f = |bits: u64| f32::from_bits(bits as u32);
@@ -550,6 +572,13 @@ impl Runner<'_> {
                     b.regs.set(dst, i, v as u64, poison >> i & 1 != 0);
                 }
             }
+            Code::Output(io, x) => self.output(b, io, x),
+            Code::Demote => b.helpers |= mask,
+            Code::IsHelper => {
+                let row: Row = std::array::from_fn(|i| (b.helpers >> i & 1) as u64);
+                r.write(dst, mask, &row, 0);
+            }
+            Code::Derivative(x, bit, sub) => derivative(b, dst, x, bit, sub),
             Code::Image(n) => return self.image(b, n, d.inst),
             Code::Load(a) => return self.load(b, &a, d.inst),
             Code::Store(a) => return self.store(b, &a, d.inst),

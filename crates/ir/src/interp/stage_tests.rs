@@ -1,0 +1,83 @@
+//! Vertices and fragments.
+
+use super::*;
+use crate::exec::{Inputs, Sizes};
+use crate::io::{Slot, StageInputs, StageOutputs};
+use crate::module::Builtin;
+
+fn run_stage(text: &str, stage: StageInputs, buffer: Vec<u8>) -> (StageOutputs, Vec<u8>) {
+    let m = crate::text::parse(text).unwrap();
+    crate::verify::verify(&m).unwrap_or_else(|e| panic!("{e:#?}"));
+    let mut inputs = Inputs::new([0; 3]).buffer(0, 0, buffer);
+    inputs.stage = Some(stage);
+    let env = Environment::new(&m, &inputs, Sizes::source()).unwrap();
+    let outcome = Program::new(&m).unwrap().run(&env, &Options::source()).unwrap();
+    let bytes = env.buffer_contents(&outcome.memory)[0].to_vec();
+    (outcome.stage.unwrap(), bytes)
+}
+
+/// 20 vertices are two batches, the second one with four lanes; what is not given is undefined.
+#[test]
+fn vertices() {
+    let text = "module \"v\" vertex\nworkgroup 1 1 1\nresource @0 storage set 0 binding 0 elements 1 size 4 stride 0 \"b\"\nfunc\nb0:\n  \
+        %0:i32 = builtin.i32 <vertex_index>\n  %1:i32 = input.i32 <location 1 component 2>\n  %2:i32 = iadd.i32 %0, %1\n  \
+        %3:i32 = input.i32 <location 7 component 0>\n  output.i32 <location 0 component 3> %2\n  \
+        output.i32 <point_size component 0> %3\n  return\n";
+    let stage = StageInputs {
+        invocations: 20,
+        values: [((Slot::Location(1), 2), (0..20).map(|n| 100 * n).collect())].into(),
+        builtins: [(Builtin::VertexIndex, (0..20).collect())].into(),
+        helpers: Vec::new(),
+    };
+    let (out, _) = run_stage(text, stage, vec![0; 4]);
+    let want: Vec<Option<u32>> = (0..20).map(|n| Some(101 * n)).collect();
+    assert_eq!(out.values[&(Slot::Location(0), 3, 0)], want);
+    assert_eq!(out.values[&(Slot::PointSize, 0, 0)], [None; 20]);
+}
+
+/// Helpers take part in derivatives, but neither store nor count nor give colours; neither does what was demoted.
+#[test]
+fn fragments() {
+    let text = "module \"f\" fragment\nworkgroup 1 1 1\nresource @0 storage set 0 binding 0 elements 1 size 4 stride 0 \"b\"\nfunc\nb0:\n  \
+        %0:f32 = input.f32 <location 0 component 0>\n  %1:f32 = ddx.f32 %0\n  %2:f32 = ddy.f32 %0\n  \
+        %3:f32 = const.f32 <0x41200000>\n  %4:bool = flt.f32 %3, %0\n  branch %4, b1, b2\n\
+        b1:\n  demote.bool\n  jump b2\n\
+        b2:\n  %5:bool = is_helper.bool\n  %6:i32 = const.i32 <1>\n  %7:i32 = const.i32 <0>\n  %8:i32 = select.i32 %5, %6, %7\n  \
+        %9:ptr.storage = resource_addr.ptr.storage <@0>\n  %10:i32 = atomic.i32 <add storage> %9, %6\n  \
+        output.f32 <location 0 component 0> %1\n  output.f32 <location 0 component 1> %2\n  \
+        output.i32 <location 1 component 0> %8\n  return\n";
+    let x = [1.0f32, 3.0, 6.0, 10.0, 2.0, 2.0, 20.0, 2.0];
+    let stage = StageInputs {
+        invocations: 8,
+        values: [((Slot::Location(0), 0), x.map(f32::to_bits).to_vec())].into(),
+        builtins: Default::default(),
+        helpers: vec![false, true],
+    };
+    let (out, bytes) = run_stage(text, stage, vec![0; 4]);
+    let get = |component: u8| -> Vec<Option<f32>> {
+        out.values[&(Slot::Location(0), component, 0)].iter().map(|v| v.map(f32::from_bits)).collect()
+    };
+    let (yes, no) = (Some, None);
+    assert_eq!(get(0), [yes(2.0), no, yes(4.0), yes(4.0), yes(0.0), yes(0.0), no, yes(-18.0)]);
+    assert_eq!(get(1), [yes(5.0), no, yes(5.0), yes(7.0), yes(18.0), yes(0.0), no, yes(0.0)]);
+    assert_eq!(out.helpers, [false, true, false, false, false, false, true, false]);
+    // Six of eight count.
+    assert_eq!(bytes, [6, 0, 0, 0]);
+    assert!(out.values[&(Slot::Location(1), 0, 0)].iter().all(|v| v.is_none_or(|v| v == 0)));
+}
+
+/// A derivative whose neighbour went another way is undefined.
+#[test]
+fn lost_neighbours() {
+    let text = "module \"f\" fragment\nworkgroup 1 1 1\nresource @0 storage set 0 binding 0 elements 1 size 4 stride 0 \"b\"\nfunc\nb0:\n  \
+        %0:f32 = input.f32 <location 0 component 0>\n  %1:f32 = const.f32 <0x40000000>\n  %2:bool = flt.f32 %0, %1\n  \
+        branch %2, b1, b2\nb1:\n  %3:f32 = ddx.f32 %0\n  output.f32 <location 0 component 0> %3\n  jump b2\nb2:\n  return\n";
+    let stage = StageInputs {
+        invocations: 4,
+        values: [((Slot::Location(0), 0), [0.0f32, 1.0, 1.5, 5.0].map(f32::to_bits).to_vec())].into(),
+        ..StageInputs::default()
+    };
+    let (out, _) = run_stage(text, stage, vec![0; 4]);
+    let one = Some(1f32.to_bits());
+    assert_eq!(out.values[&(Slot::Location(0), 0, 0)], [one, one, None, None]);
+}
