@@ -156,11 +156,11 @@ pub struct Run {
     /// code 5 if they differ
     #[arg(long, conflicts_with_all = ["interpret", "raw"])]
     pub compare: bool,
-    /// Show the code with the number of times that each instruction was executed
+    /// Show the code with the number of times that each instruction was executed, and what each hardware thread did
     #[arg(long)]
     pub counts: bool,
     /// The file describes machine code that was made elsewhere, its memory and what must come out
-    #[arg(long, conflicts_with_all = ["buffer", "push", "random", "print", "write", "expect", "target", "counts"])]
+    #[arg(long, conflicts_with_all = ["buffer", "push", "random", "print", "write", "expect", "target"])]
     pub raw: bool,
     /// Draw the thread that runs after each thread switch with this seed, instead of taking turns
     #[arg(long, value_name = "SEED", default_value = "0", hide_default_value = true)]

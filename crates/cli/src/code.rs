@@ -155,7 +155,8 @@ pub fn validate(args: &Validate) -> Exit {
             Code::Words(_) => (args.threads.unwrap_or(4), kempe::Stage::Compute, args.single_section),
             Code::Artifact(a) => (a.threads, a.stage, a.single_section),
         };
-        let facts = CodeFacts { words: code.words(), threads, stage, single_section };
+        let facts =
+            CodeFacts { words: code.words(), threads, stage, single_section, entry: 0, address: None };
         let mut out = String::new();
         for violation in target.validate(&facts) {
             errors += u32::from(violation.error);

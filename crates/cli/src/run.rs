@@ -113,7 +113,7 @@ fn ordinary(args: &Run) -> Res<()> {
         }
     }
     if let Some(artifact) = shown {
-        counts(&mut out, &artifact, &report);
+        counts(&mut out, &artifact.target, &artifact.code, &report);
     }
     io::out(out.as_bytes()).map_err(|message| Failure(Exit::Wrong, message))?;
     for write in &args.write {
@@ -329,12 +329,22 @@ fn print(out: &mut String, binding: &Binding, bytes: &[u8]) {
     }
 }
 
-/// The code with how often each instruction ran.
-fn counts(out: &mut String, artifact: &kempe::Artifact, report: &RunReport) {
-    let Some(target) = kempe::target(&artifact.target) else { return };
-    let listing = code::listing(target, &artifact.code, true, false);
+/// The code with how often each instruction ran, and what each hardware thread did.
+fn counts(out: &mut String, target: &str, words: &[u64], report: &RunReport) {
+    let Some(target) = kempe::target(target) else { return };
+    let listing = code::listing(target, words, true, false);
     for (n, (line, count)) in listing.lines().zip(&report.counts).enumerate() {
         writeln!(out, "{count:>10} {n:>5}  {line}").unwrap_or_default();
+    }
+    writeln!(out, "supergroup batch instructions stalls switches").unwrap_or_default();
+    for t in report.threads.iter().take(SHOWN_THREADS) {
+        let (supergroup, batch) = (t.supergroup, t.batch);
+        let (instructions, stalls, switches) = (t.instructions, t.stalls, t.switches);
+        writeln!(out, "{supergroup:>10} {batch:>5} {instructions:>12} {stalls:>6} {switches:>8}")
+            .unwrap_or_default();
+    }
+    if report.threads.len() > SHOWN_THREADS {
+        writeln!(out, "and {} more threads", report.threads.len() - SHOWN_THREADS).unwrap_or_default();
     }
     writeln!(
         out,
@@ -343,6 +353,9 @@ fn counts(out: &mut String, artifact: &kempe::Artifact, report: &RunReport) {
     )
     .unwrap_or_default();
 }
+
+/// Threads that `--counts` shows one by one.
+const SHOWN_THREADS: usize = 256;
 
 fn compare(expect: &BindingIs, actual: &[u8], expected: &[u8]) -> Option<String> {
     let binding = &expect.binding;
@@ -364,11 +377,26 @@ fn raw(args: &Run) -> Res<()> {
     let bytes = io::read(&bytes_file)
         .or_else(|message| wrong(format!("its bytes, {}: {message}", bytes_file.display())))?;
     let options = run_options(args);
-    let job = move || {
-        let raw = kempe::raw::Raw::new(&text, &bytes).map_err(RunError::Setup)?;
-        raw.run(&options)
+    let raw = match guarded(limits(&args.limits), move || kempe::raw::Raw::new(&text, &bytes)) {
+        Ok(Ok(raw)) => raw,
+        Ok(Err(message)) => return wrong(message),
+        Err(stopped) => return Err(from_stopped(stopped)),
     };
-    let outcome = guarded(limits(&args.limits), job).map_err(from_stopped)?.map_err(from_run_error)?;
+    let (target, words) = (raw.target.name(), raw.words());
+    for finding in raw.findings() {
+        eprintln!("{}: warning: {finding}", io::shown(&args.file));
+    }
+    let outcome = guarded(limits(&args.limits), move || raw.run(&options))
+        .map_err(from_stopped)?
+        .map_err(from_run_error)?;
+    for warning in &outcome.report.warnings {
+        eprintln!("{}: warning: {warning}", io::shown(&args.file));
+    }
+    if args.counts {
+        let mut out = String::new();
+        counts(&mut out, target, &words, &outcome.report);
+        io::out(out.as_bytes()).map_err(|message| Failure(Exit::Wrong, message))?;
+    }
     match outcome.difference {
         Some(message) => Err(Failure(Exit::Differs, message)),
         None => Ok(()),

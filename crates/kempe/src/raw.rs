@@ -2,17 +2,23 @@
 //!
 //! A description (JSON) names pieces of a second file that holds the bytes. Unknown keys are ignored; everything else
 //! is checked, so that no description can make a run panic or take more than [`MAX_IMAGE`] bytes.
+//!
+//! The simulator stops such a program at a limit of the hardware, and at an undefined value that decides what happens
+//! (an address, a branch, a condition of a memory access). An undefined value that is merely stored is remembered: it is
+//! a difference if a region that is compared holds it at the end, and nothing otherwise.
 
 use crate::data::Element;
-use crate::run::{RunError, RunOptions};
-use crate::target::{self, Target};
+use crate::run::{RunError, RunOptions, RunReport};
+use crate::target::{self, CodeFacts, Target};
 use kempe_ir::exec::Memory;
+use kempe_ir::module::Stage;
 use serde::Deserialize;
 
 /// First address of the address space in use.
 const BASE: u32 = 0x40000;
 
-/// Reads up to this far behind the last array are allowed: prefetch and lanes that are masked off.
+/// Reads up to this far behind the last array are allowed: prefetch and lanes that are masked off. So are writes: there are
+/// programs that run on the chips and store a few words behind the array of their results.
 const TAIL: u64 = 4096;
 
 /// Most bytes of the memory image.
@@ -112,11 +118,22 @@ struct ExpectedForm {
 /// How a raw run ended that came to its end.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RawOutcome {
-    pub instructions: u64,
+    /// Counts and warnings; there are no bindings, so no buffers.
+    pub report: RunReport,
     /// Regions compared.
     pub compared: usize,
     /// The first difference.
     pub difference: Option<String>,
+    /// What the program left behind.
+    pub memory: Memory,
+}
+
+/// What a target gives for a raw program.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RawRun {
+    pub report: RunReport,
+    /// Addresses of the bytes of memory that hold an undefined value, ascending.
+    pub undefined: Vec<u32>,
 }
 
 impl Raw {
@@ -165,36 +182,81 @@ impl Raw {
         Ok(Raw { target, program, memory, expected })
     }
 
+    /// What the rules of the target say about the text of the program, without running it: every way through it is
+    /// followed, also those that this run does not take, so none of it stops the run. One line for each rule.
+    pub fn findings(&self) -> Vec<String> {
+        let p = &self.program;
+        let piece = p.code.iter().find_map(|(address, words)| {
+            let offset = p.entry.checked_sub(*address)? as usize;
+            (offset.is_multiple_of(8) && offset / 8 < words.len()).then_some((*address, words, offset / 8))
+        });
+        let Some((address, words, entry)) = piece else { return Vec::new() };
+        let found = self.target.validate(&CodeFacts {
+            words,
+            threads: if p.four_threads { 4 } else { 2 },
+            stage: Stage::Compute,
+            single_section: false,
+            entry,
+            address: Some(address),
+        });
+        let mut rules: Vec<&str> = Vec::new();
+        let mut lines = Vec::new();
+        for v in &found {
+            if rules.contains(&v.rule) {
+                continue;
+            }
+            rules.push(v.rule);
+            let others = found.iter().filter(|w| w.rule == v.rule).count() - 1;
+            let more = if others == 0 { String::new() } else { format!(" (and {others} more)") };
+            let class = if v.error { ", a limit of the hardware on some way through the text" } else { "" };
+            lines.push(format!("rule {}{class}: word {}: {}{more}", v.rule, v.at, v.message));
+        }
+        lines
+    }
+
+    /// The words of the program, piece by piece, as counts are numbered.
+    pub fn words(&self) -> Vec<u64> {
+        self.program.code.iter().flat_map(|(_, words)| words.iter().copied()).collect()
+    }
+
     /// Runs it and compares.
     ///
     /// # Errors
     /// When it cannot be run or breaks a hardware rule.
     pub fn run(self, options: &RunOptions) -> Result<RawOutcome, RunError> {
         let mut memory = self.memory.clone();
-        let instructions = self.target.run_raw(&self.program, &mut memory, options)?;
-        let difference = self.expected.iter().find_map(|e| e.difference(&self.memory, &memory));
-        Ok(RawOutcome { instructions, compared: self.expected.len(), difference })
+        let run = self.target.run_raw(&self.program, &mut memory, options)?;
+        let difference =
+            self.expected.iter().find_map(|e| e.difference(&self.memory, &memory, &run.undefined));
+        Ok(RawOutcome { report: run.report, compared: self.expected.len(), difference, memory })
     }
 }
 
 type Slice<'a, 'b> = &'b dyn Fn(&str, u64, u64) -> Result<&'a [u8], String>;
 
-/// One region from [`BASE`] to behind the last array: what is not listed reads as zero.
+/// One region from [`BASE`] to a little behind the last array: what is not listed reads as zero.
 fn image(form: &Form, slice: Slice) -> Result<Memory, String> {
     let expected = form.expected.iter().map(|e| &e.piece);
     let pieces = || std::iter::once(&form.code).chain(&form.other_code).chain(&form.memory);
-    let end = pieces().chain(expected).map(|p| u64::from(p.address).saturating_add(p.length)).max();
+    let end = pieces().chain(expected.clone()).map(|p| u64::from(p.address).saturating_add(p.length)).max();
     let size = end.unwrap_or(0).saturating_sub(u64::from(BASE)).saturating_add(TAIL);
     if size > MAX_IMAGE {
         return Err(format!("the arrays span {size} bytes, more than {MAX_IMAGE}"));
+    }
+    let offset = |piece: &PieceForm| {
+        let name = if piece.name.is_empty() { "memory" } else { &piece.name };
+        piece.address.checked_sub(BASE).map(|offset| offset as usize).ok_or_else(|| {
+            format!("{name}: address {:#x} lies below {BASE:#x}, where memory begins", piece.address)
+        })
+    };
+    for piece in expected {
+        offset(piece)?;
     }
     let mut contents = vec![0; size as usize];
     for piece in pieces() {
         let name = if piece.name.is_empty() { "memory" } else { &piece.name };
         let from = slice(name, piece.offset, piece.length)?;
-        let at = piece.address.checked_sub(BASE).ok_or_else(|| {
-            format!("{name}: address {:#x} lies below {BASE:#x}, where memory begins", piece.address)
-        })? as usize;
+        let at = offset(piece)?;
         // Inside: the end of every piece went into the size.
         contents[at..at + from.len()].copy_from_slice(from);
     }
@@ -251,32 +313,44 @@ fn element(dtype: &str) -> Option<Element> {
 
 impl Expected {
     /// The first difference, as a message.
-    fn difference(&self, before: &Memory, after: &Memory) -> Option<String> {
-        let region = |memory: &Memory| {
-            let (region, offset) = memory.find(self.address, self.bytes.len() as u32)?;
-            Some(memory.bytes(region)[offset..offset + self.bytes.len()].to_vec())
-        };
-        let Some((was, now)) = region(before).zip(region(after)) else {
+    fn difference(&self, before: &Memory, after: &Memory, undefined: &[u32]) -> Option<String> {
+        fn region<'a>(memory: &'a Memory, e: &Expected) -> Option<&'a [u8]> {
+            let (region, offset) = memory.find(e.address, e.bytes.len() as u32)?;
+            Some(&memory.bytes(region)[offset..offset + e.bytes.len()])
+        }
+        let Some((was, now)) = region(before, self).zip(region(after, self)) else {
             return Some(format!("{}: {:#x} lies outside of memory", self.name, self.address));
         };
         let size = self.element.bytes();
         for (i, (expected, actual)) in self.bytes.chunks(size).zip(now.chunks(size)).enumerate() {
-            if expected == actual || self.mask.as_ref().is_some_and(|mask| !mask[i]) {
+            if self.mask.as_ref().is_some_and(|mask| !mask[i]) {
                 continue;
             }
             let (e, a) = (self.element.value(expected), self.element.value(actual));
-            let close = self.tolerance.is_some_and(|(relative, absolute)| {
-                let (e, a) = (e.as_f64(), a.as_f64());
-                (a - e).abs() <= absolute + relative * e.abs() || e.is_nan() && a.is_nan()
-            });
-            if !close {
-                return Some(format!("{}: element {i} is {a}, expected {e}", self.name));
+            let from = self.address + (i * size) as u32;
+            let next = undefined.partition_point(|&at| at < from);
+            if undefined.get(next).is_some_and(|&at| at - from < size as u32) {
+                return Some(format!("{}: element {i} is undefined, expected {e}", self.name));
             }
+            if expected == actual || self.tolerance.is_some_and(|t| close(a.as_f64(), e.as_f64(), t)) {
+                continue;
+            }
+            return Some(format!("{}: element {i} is {a}, expected {e}", self.name));
         }
-        match self.changed {
+        // With a mask the elements that are not compared may be what changes.
+        match self.changed.filter(|_| self.mask.is_none()) {
             Some(true) if was == now => Some(format!("{}: nothing was changed", self.name)),
             Some(false) if was != now => Some(format!("{}: was changed", self.name)),
             _ => None,
         }
     }
+}
+
+/// Whether a number is as close to another as the relative and absolute tolerances want. Infinities have to be equal, and
+/// a NaN is as good as another.
+fn close(is: f64, expected: f64, (relative, absolute): (f64, f64)) -> bool {
+    if expected.is_finite() && is.is_finite() {
+        return (is - expected).abs() <= absolute + relative * expected.abs();
+    }
+    is == expected || is.is_nan() && expected.is_nan()
 }

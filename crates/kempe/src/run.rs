@@ -38,6 +38,18 @@ pub struct BufferOutput {
     pub bytes: Vec<u8>,
 }
 
+/// What one hardware thread did: it runs one batch of lanes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ThreadCounts {
+    /// Threads of a supergroup run at the same time.
+    pub supergroup: u64,
+    pub batch: u32,
+    pub instructions: u64,
+    /// Of these, how many waited a cycle for a special function.
+    pub stalls: u64,
+    pub switches: u64,
+}
+
 /// What a run gave.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RunReport {
@@ -50,6 +62,8 @@ pub struct RunReport {
     pub stalls: u64,
     /// Thread switches.
     pub switches: u64,
+    /// What each hardware thread did, in the order of their start; of very many, the first.
+    pub threads: Vec<ThreadCounts>,
     /// Rules that the program should keep and did not, but that do not stop it.
     pub warnings: Vec<String>,
 }

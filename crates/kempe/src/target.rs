@@ -4,7 +4,7 @@
 //! [`targets`]. Nothing above this file knows a target by name.
 
 use crate::compile::{CodeOptions, Compiled, Keep, TargetError};
-use crate::raw::RawProgram;
+use crate::raw::{RawProgram, RawRun};
 use crate::run::{RunError, RunOptions, RunReport};
 use crate::v3d;
 use kempe_ir::exec::{Inputs, Memory, Sizes};
@@ -71,11 +71,16 @@ pub trait Target: Sync {
     /// When no dispatch can run it.
     fn sizes(&self, artifact: &Artifact) -> Result<Sizes, RunError>;
 
-    /// Runs machine code from elsewhere on a memory image. Gives the number of instructions executed.
+    /// Runs machine code from elsewhere on a memory image.
     ///
     /// # Errors
     /// When it cannot be run like this or breaks a rule.
-    fn run_raw(&self, raw: &RawProgram, memory: &mut Memory, options: &RunOptions) -> Result<u64, RunError>;
+    fn run_raw(
+        &self,
+        raw: &RawProgram,
+        memory: &mut Memory,
+        options: &RunOptions,
+    ) -> Result<RawRun, RunError>;
 }
 
 /// Code and what its words do not say.
@@ -87,6 +92,10 @@ pub struct CodeFacts<'a> {
     pub stage: Stage,
     /// Dispatched in its final section.
     pub single_section: bool,
+    /// The word to start at.
+    pub entry: usize,
+    /// Byte address of the first word, if the code knows where it lies.
+    pub address: Option<u32>,
 }
 
 /// A broken rule.

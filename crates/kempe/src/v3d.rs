@@ -1,8 +1,8 @@
 //! Broadcom V3D behind [`Target`].
 
 use crate::compile::{CodeOptions, Compiled, Keep, Stopwatch, TargetError};
-use crate::raw::RawProgram;
-use crate::run::{self, BufferOutput, RunError, RunOptions, RunReport};
+use crate::raw::{RawProgram, RawRun};
+use crate::run::{self, BufferOutput, RunError, RunOptions, RunReport, ThreadCounts};
 use crate::target::{CodeFacts, Target, TextError, Violation};
 use kempe_ir::exec::{Inputs, LANES, Memory, Sizes};
 use kempe_ir::{Module, interp};
@@ -114,6 +114,8 @@ impl Target for V3d {
         let facts = ProgramFacts {
             stage: code.stage,
             single_segment: code.single_section,
+            entry: code.entry,
+            code_address: code.address,
             ..ProgramFacts::compute(code.threads)
         };
         let found = validate::validate(self.0, code.words, &facts);
@@ -146,7 +148,7 @@ impl Target for V3d {
         }
         let mut memory = std::mem::take(&mut environment.memory);
         let outcome = sim::run(&program, &dispatch, &mut memory, &sim_options(options));
-        outcome.result.map_err(|fault| {
+        outcome.result.clone().map_err(|fault| {
             let word = artifact.code.get(fault.pc).map_or(String::new(), |&word| {
                 let text = self.disassemble(word, false);
                 format!("\n  at {}: {}", fault.pc, text.split_whitespace().collect::<Vec<_>>().join(" "))
@@ -160,14 +162,7 @@ impl Target for V3d {
             element: place.element,
             bytes: bytes.to_vec(),
         });
-        Ok(RunReport {
-            buffers: buffers.collect(),
-            counts: outcome.executed,
-            instructions: outcome.instructions,
-            stalls: outcome.stalls,
-            switches: outcome.switches,
-            warnings: outcome.warnings.iter().map(ToString::to_string).collect(),
-        })
+        Ok(RunReport { buffers: buffers.collect(), ..report(&outcome) })
     }
 
     fn interpret(
@@ -192,7 +187,12 @@ impl Target for V3d {
         })
     }
 
-    fn run_raw(&self, raw: &RawProgram, memory: &mut Memory, options: &RunOptions) -> Result<u64, RunError> {
+    fn run_raw(
+        &self,
+        raw: &RawProgram,
+        memory: &mut Memory,
+        options: &RunOptions,
+    ) -> Result<RawRun, RunError> {
         let program = Program {
             version: self.0,
             pieces: raw.code.clone(),
@@ -208,9 +208,46 @@ impl Target for V3d {
         let mut how = sim_options(options);
         how.strict = raw.strict_switch;
         how.uniform_branch_lane = raw.uniform_branch_lane;
+        how.undefined_in_memory = true;
         let outcome = sim::run(&program, &dispatch, memory, &how);
-        outcome.result.map_err(|fault| RunError::Program(fault.to_string()))?;
-        Ok(outcome.instructions)
+        outcome.result.clone().map_err(|fault| {
+            let mut before = 0;
+            let place = raw.code.iter().find_map(|(address, words)| {
+                let at = fault.pc - before;
+                before += words.len();
+                Some((address.wrapping_add(8 * at as u32), *words.get(at)?))
+            });
+            let place = place.map_or(String::new(), |(address, word)| {
+                let text = self.disassemble(word, false);
+                let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+                format!("\n  at {address:#x}: {word:016x} {text}")
+            });
+            RunError::Program(format!("{fault}{place}"))
+        })?;
+        Ok(RawRun { report: report(&outcome), undefined: outcome.undefined })
+    }
+}
+
+/// The counts of a run.
+fn report(outcome: &sim::Outcome) -> RunReport {
+    RunReport {
+        buffers: Vec::new(),
+        counts: outcome.executed.clone(),
+        instructions: outcome.instructions,
+        stalls: outcome.stalls,
+        switches: outcome.switches,
+        threads: outcome
+            .threads
+            .iter()
+            .map(|t| ThreadCounts {
+                supergroup: t.supergroup,
+                batch: t.batch,
+                instructions: t.instructions,
+                stalls: t.stalls,
+                switches: t.switches,
+            })
+            .collect(),
+        warnings: outcome.warnings.iter().map(ToString::to_string).collect(),
     }
 }
 

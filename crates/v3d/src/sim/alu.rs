@@ -96,6 +96,11 @@ pub(super) fn unpack(how: Unpack, v: &Lanes) -> Option<Lanes> {
     })
 }
 
+/// What the sine of 4.2 makes of its argument (in half turns).
+pub(super) fn quarter_turn(v: &Lanes) -> Lanes {
+    each(|i| clamp(v[i], -0.5, 0.5))
+}
+
 #[inline(always)]
 fn clamp(bits: u32, low: f32, high: f32) -> u32 {
     let v = f(bits);

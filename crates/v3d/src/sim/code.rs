@@ -1,6 +1,6 @@
 //! The program in the form that runs fast: decoded once, registers numbered through, constants spread out.
 
-use super::{Mask, Program, UniformStream};
+use super::{Mask, Program, UniformStream, rules};
 use crate::decode::decode;
 use crate::instr::{
     Alu, Branch, Cond, Dest, Instr, Pack, Part, Push, Signals, Source, Unpack, Update, Version, small_value,
@@ -63,6 +63,8 @@ pub(super) struct Half {
     pub pack: Pack,
     pub cond: Option<Cond>,
     pub flags: Flags,
+    /// 4.2: the sine of anything beyond a quarter turn is that of the quarter turn (`hardware-tests.md` section 6).
+    pub quarter_turn: bool,
 }
 
 impl Half {
@@ -82,6 +84,7 @@ impl Half {
             pack: part.pack,
             cond: part.cond,
             flags,
+            quarter_turn: part.op == Op::Sin && version == Version::V42,
         }
     }
 
@@ -139,6 +142,8 @@ pub(super) struct Micro {
     pub rotate: Option<u8>,
     /// Two results go to the same register (section 16: not defined).
     pub clash: Option<u8>,
+    /// What the rules about slots and distances ask for (`rules`).
+    pub traits: u16,
 }
 
 /// One word.
@@ -146,8 +151,8 @@ pub(super) struct Micro {
 pub(super) enum Step {
     Alu(Micro),
     Branch(Branch),
-    /// Not an instruction; the rule it breaks.
-    Invalid(&'static str),
+    /// Breaks a rule wherever it stands: the rule, and what is wrong.
+    Invalid(&'static str, &'static str),
 }
 
 /// A contiguous piece of the program.
@@ -163,6 +168,8 @@ pub(super) struct Piece {
 pub struct Code {
     pub(super) version: Version,
     pub(super) steps: Vec<Step>,
+    /// The same, as decoded; nops for what is no instruction.
+    pub(super) instrs: Vec<Instr>,
     pub(super) pieces: Vec<Piece>,
     pub(super) entry: Option<usize>,
     pub(super) uniforms: UniformStream,
@@ -177,12 +184,21 @@ impl Code {
     /// Decodes the program. Words that are no instructions stop the run only when they are reached.
     pub fn new(program: &Program) -> Code {
         let mut steps = Vec::new();
+        let mut instrs = Vec::new();
         let mut pieces = Vec::new();
         let mut reads_snapshot = matches!(program.uniforms, UniformStream::Address(_));
         for (address, words) in &program.pieces {
             pieces.push(Piece { address: *address, first: steps.len(), len: words.len() });
             for &word in words {
-                let step = match decode(program.version, word) {
+                let decoded = decode(program.version, word);
+                instrs.push(decoded.unwrap_or(Instr::NOP));
+                let broken = match &decoded {
+                    Ok(Instr::Alu(alu)) => rules::broken_alu(program.version, program.threads, alu),
+                    Ok(Instr::Branch(branch)) => rules::broken_branch(program.threads, branch),
+                    Err(e) => Some((e.rule().unwrap_or("12"), "not an instruction")),
+                };
+                let step = match decoded {
+                    _ if let Some((rule, what)) = broken => Step::Invalid(rule, what),
                     Ok(Instr::Alu(alu)) => Step::Alu(micro(program.version, &alu)),
                     Ok(Instr::Branch(branch)) => {
                         // A new pointer may lead anywhere.
@@ -190,7 +206,7 @@ impl Code {
                             branch.uniforms.is_some_and(|u| u != crate::instr::UniformMove::Relative);
                         Step::Branch(branch)
                     }
-                    Err(e) => Step::Invalid(e.rule().unwrap_or("12")),
+                    Err(_) => Step::Invalid("12", "not an instruction"),
                 };
                 if let Step::Alu(m) = &step {
                     reads_snapshot |= m.signals.has(Signals::LDUNIFA | Signals::LDUNIFARF);
@@ -201,6 +217,7 @@ impl Code {
         let mut code = Code {
             version: program.version,
             steps,
+            instrs,
             pieces,
             entry: Some(0),
             uniforms: program.uniforms.clone(),
@@ -243,6 +260,7 @@ fn micro(version: Version, alu: &Alu) -> Micro {
         sig_to: alu.sig_dest.map_or(To::Nowhere, |d| dest(version, d)),
         rotate: alu.rotate,
         clash: None,
+        traits: rules::traits(version, alu),
     };
     let implicit = alu
         .signals

@@ -7,7 +7,7 @@
 
 use super::code::Code;
 use super::thread::{Event, Machine, Thread, Trouble};
-use super::{Dispatch, Fault, LANES, Mask, Options, Order, Outcome};
+use super::{Dispatch, Fault, LANES, Mask, Options, Order, Outcome, ThreadCounts};
 use crate::instr::Version;
 use kempe_ir::exec::{Batches, LaneContext, Memory, StartState};
 
@@ -48,6 +48,9 @@ impl Start {
     }
 }
 
+/// Most batches of a supergroup in a dispatch that states them.
+const MAX_STATED: u32 = 4096;
+
 impl StartState for Start {
     fn payload(&self, number: u32, lane: &LaneContext) -> u32 {
         let [x, y, z] = lane.group.map(|g| g & 0xffff);
@@ -64,7 +67,33 @@ impl StartState for Start {
     fn thread_id(&self, batch: u32) -> u32 {
         let slot = batch / self.qpus();
         let thread = if self.threads == 4 { slot } else { slot * 2 };
-        (batch % self.qpus()) << 2 | thread & 3
+        (batch % self.qpus()) << 2 | thread
+    }
+}
+
+/// What the threads that have run did.
+#[derive(Default)]
+struct Totals {
+    stalls: u64,
+    switches: u64,
+    threads: Vec<ThreadCounts>,
+}
+
+impl Totals {
+    fn add(&mut self, threads: &[Thread]) {
+        for t in threads {
+            self.stalls += t.stalls;
+            self.switches += t.switches;
+        }
+        let room = Outcome::MAX_THREADS.saturating_sub(self.threads.len());
+        self.threads.extend(threads.iter().take(room).map(|t| ThreadCounts {
+            supergroup: t.supergroup,
+            batch: t.batch,
+            tidx: t.tidx,
+            instructions: t.clock,
+            stalls: t.stalls,
+            switches: t.switches,
+        }));
     }
 }
 
@@ -82,24 +111,37 @@ impl Code {
             options: *options,
             scratch: dispatch.scratch,
             scratch_poison: vec![true; scratch_words],
+            undefined: Default::default(),
             executed: vec![0; self.steps.len()],
             instructions: 0,
-            stalls: 0,
-            switches: 0,
             warnings: Vec::new(),
         };
-        let result = self.run_supergroups(dispatch, &mut machine);
+        let mut totals = Totals::default();
+        let result = self.run_supergroups(dispatch, &mut machine, &mut totals);
+        let mut undefined: Vec<u32> = machine
+            .undefined
+            .iter()
+            .flat_map(|(&word, &m)| (0..4).filter(move |k| m >> k & 1 != 0).map(move |k| word * 4 + k))
+            .collect();
+        undefined.sort_unstable();
         Outcome {
             result,
             executed: machine.executed,
             instructions: machine.instructions,
-            stalls: machine.stalls,
-            switches: machine.switches,
+            stalls: totals.stalls,
+            switches: totals.switches,
+            threads: totals.threads,
             warnings: machine.warnings,
+            undefined,
         }
     }
 
-    fn run_supergroups(&self, dispatch: &Dispatch, m: &mut Machine) -> Result<(), Fault> {
+    fn run_supergroups(
+        &self,
+        dispatch: &Dispatch,
+        m: &mut Machine,
+        totals: &mut Totals,
+    ) -> Result<(), Fault> {
         let start = Start { version: self.version, threads: self.threads };
         let items = self.workgroup_size.iter().fold(1u64, |n, &s| n.saturating_mul(u64::from(s)));
         let refuse =
@@ -118,18 +160,17 @@ impl Code {
             workgroup_items: items as u32,
             wgs_per_supergroup: dispatch.wgs_per_supergroup.max(1),
         };
-        let per_supergroup = match dispatch.batches {
-            Some((_, per)) => u64::from(per),
-            None => u64::from(batches.batches_in(0)),
+        // A dispatch that states its batches may have fewer than its supergroup could hold; and what is asked of more than
+        // the chip has at a time is done as if it had them.
+        let (together, most) = match dispatch.batches {
+            Some((_, 0)) => return Err(refuse("no batches per supergroup".to_owned())),
+            Some((all, per)) => (all.min(per), MAX_STATED),
+            None => (batches.batches_in(0), start.resident()),
         };
-        if per_supergroup > u64::from(start.resident()) {
-            return Err(refuse(format!(
-                "{per_supergroup} batches per supergroup, but only {} threads",
-                start.resident()
-            )));
+        if together > most {
+            return Err(refuse(format!("{together} batches per supergroup, but only {most} threads")));
         }
         let supergroups = match dispatch.batches {
-            Some((_, 0)) => 0,
             Some((all, per)) => u64::from(all.div_ceil(per)),
             None => batches.supergroups(),
         };
@@ -168,7 +209,9 @@ impl Code {
                 }
                 threads.push(thread);
             }
-            self.run_threads(&mut threads, m)?;
+            let result = self.run_threads(&mut threads, m);
+            totals.add(&threads);
+            result?;
         }
         Ok(())
     }

@@ -10,12 +10,13 @@
 //! * [`step_words`]: a few words on a given register state, for the execution oracles.
 //!
 //! Files: `code` (decoded form), `alu` and `model` (arithmetic), `thread` (one thread, one instruction), `tmu` (general
-//! memory access), `dispatch` (threads of a supergroup, barriers, payload), `step` (single words).
+//! memory access), `rules` (limits of words, slots and distances), `dispatch` (threads of a supergroup, barriers, payload), `step` (single words).
 
 mod alu;
 mod code;
 mod dispatch;
 mod model;
+mod rules;
 mod step;
 mod thread;
 mod tmu;
@@ -140,11 +141,22 @@ pub struct Options {
     pub step_limit: u64,
     /// The lane that a register uniform branch follows; without it unequal lanes stop the run (rule 66).
     pub uniform_branch_lane: Option<u8>,
+    /// A store of an undefined value is no fault; memory remembers it, and [`Outcome::undefined`] tells where it is left.
+    pub undefined_in_memory: bool,
+    /// The chip is one before 4.2.14 (rule 19).
+    pub before_42_14: bool,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { strict: true, order: Order::RoundRobin, step_limit: 1 << 28, uniform_branch_lane: None }
+        Options {
+            strict: true,
+            order: Order::RoundRobin,
+            step_limit: 1 << 28,
+            uniform_branch_lane: None,
+            undefined_in_memory: false,
+            before_42_14: false,
+        }
     }
 }
 
@@ -175,6 +187,19 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
+/// What one thread did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ThreadCounts {
+    pub supergroup: u64,
+    pub batch: u32,
+    /// The number that `tidx` gives.
+    pub tidx: u32,
+    pub instructions: u64,
+    /// Of these, how many waited a cycle for a result of the special function unit (rule 25).
+    pub stalls: u64,
+    pub switches: u64,
+}
+
 /// What a run did, also when it stopped early.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Outcome {
@@ -187,11 +212,18 @@ pub struct Outcome {
     pub stalls: u64,
     /// Thread switches.
     pub switches: u64,
+    /// Every thread in the order of its start, up to [`Outcome::MAX_THREADS`] of them.
+    pub threads: Vec<ThreadCounts>,
     /// Rules of the driver class that were broken, each at its first place.
     pub warnings: Vec<Fault>,
+    /// Addresses of bytes that an undefined value was stored to, ascending (see [`Options::undefined_in_memory`]).
+    pub undefined: Vec<u32>,
 }
 
 impl Outcome {
+    /// So many threads are counted one by one.
+    pub const MAX_THREADS: usize = 1 << 16;
+
     /// Words that were executed at least once, and all words.
     pub fn coverage(&self) -> (usize, usize) {
         (self.executed.iter().filter(|&&n| n != 0).count(), self.executed.len())

@@ -68,10 +68,9 @@ pub fn step_words(version: Version, words: &[u64], state: &mut StepState) -> Res
         options: Options::default(),
         scratch: None,
         scratch_poison: Vec::new(),
+        undefined: Default::default(),
         executed: vec![0; words.len()],
         instructions: 0,
-        stalls: 0,
-        switches: 0,
         warnings: Vec::new(),
     };
     let mut thread = Thread::new(&code);

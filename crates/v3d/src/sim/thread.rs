@@ -8,10 +8,12 @@ mod effect;
 mod part;
 
 use super::code::{ACC, ALL, Code, From, R4, REGISTERS, Step, To};
+use super::rules::{Slots, check_slots};
 use super::tmu::Tmu;
 use super::{Fault, LANES, Lanes, Mask, Options, Scratch, UniformStream};
 use crate::instr::{Cond, Signals, Unpack, Version};
 use kempe_ir::exec::Memory;
+use rustc_hash::FxHashMap;
 
 /// Why a register is poison. The cause of the first poisoned source travels with the result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,6 +32,8 @@ pub(super) enum Cause {
     Clash,
     /// Scratch that this lane never stored.
     Scratch,
+    /// Memory in which an undefined value had been stored.
+    Memory,
 }
 
 impl Cause {
@@ -50,6 +54,7 @@ impl Cause {
             Cause::OffLane => "comes from a load that the lane took no part in",
             Cause::Clash => "was written twice by one instruction",
             Cause::Scratch => "was loaded from scratch that was never stored",
+            Cause::Memory => "was loaded from where an undefined value had been stored",
         }
     }
 }
@@ -132,14 +137,37 @@ pub(super) struct Machine<'a> {
     pub scratch: Option<Scratch>,
     /// One flag per scratch word.
     pub scratch_poison: Vec<bool>,
+    /// Bytes of memory that hold an undefined value: one bit per byte, by word address / 4 (see
+    /// [`Options::undefined_in_memory`]).
+    pub undefined: FxHashMap<u32, u8>,
     pub executed: Vec<u64>,
     pub instructions: u64,
-    pub stalls: u64,
-    pub switches: u64,
     pub warnings: Vec<Fault>,
 }
 
 impl Machine<'_> {
+    /// Whether an access to `bytes` bytes at an aligned address meets an undefined one.
+    #[inline]
+    pub fn is_undefined(&self, address: u32, bytes: u32) -> bool {
+        !self.undefined.is_empty()
+            && self.undefined.get(&(address / 4)).is_some_and(|m| m & byte_mask(address, bytes) != 0)
+    }
+
+    /// Remembers whether a store of that width left an undefined value.
+    #[inline]
+    pub fn set_undefined(&mut self, address: u32, bytes: u32, undefined: bool) {
+        if undefined {
+            *self.undefined.entry(address / 4).or_default() |= byte_mask(address, bytes);
+        } else if !self.undefined.is_empty()
+            && let Some(m) = self.undefined.get_mut(&(address / 4))
+        {
+            *m &= !byte_mask(address, bytes);
+            if *m == 0 {
+                self.undefined.remove(&(address / 4));
+            }
+        }
+    }
+
     /// Notes a broken rule of the driver class once.
     #[cold]
     pub fn warn(&mut self, thread: &Thread, rule: &'static str, message: String) {
@@ -220,9 +248,17 @@ pub(super) struct Thread {
     side: Option<u32>,
     side_since: u64,
     /// Instructions of this thread.
-    clock: u64,
+    pub(super) clock: u64,
+    /// Waits for the special function unit, and thread switches.
+    pub(super) stalls: u64,
+    pub(super) switches: u64,
+    /// The instruction before this one on the way of the thread; `usize::MAX` at the start.
+    pub(super) before: usize,
     /// A taken branch: instructions left and target.
     jump: Option<(u8, usize)>,
+    /// Delay slots left of the last branch, taken or not, and whether it moves the uniform pointer.
+    branch_slots: u8,
+    moves_pointer: bool,
     /// Instructions until a requested switch takes place; 0: none requested.
     switch_in: u8,
     ending: bool,
@@ -249,6 +285,11 @@ fn name(number: u32) -> u32 {
     x = (x ^ x >> 16).wrapping_mul(0x85eb_ca6b);
     x = (x ^ x >> 13).wrapping_mul(0xc2b2_ae35);
     x ^ x >> 16
+}
+
+/// The bytes of an aligned access as bits of its word.
+fn byte_mask(address: u32, bytes: u32) -> u8 {
+    ((1u8 << bytes) - 1) << (address % 4)
 }
 
 /// The same lanes for both halves of a register.
@@ -294,7 +335,12 @@ impl Thread {
             side: None,
             side_since: 0,
             clock: 0,
+            stalls: 0,
+            switches: 0,
+            before: usize::MAX,
             jump: None,
+            branch_slots: 0,
+            moves_pointer: false,
             switch_in: 0,
             ending: false,
             last_section: code.single_segment,
@@ -363,10 +409,13 @@ impl Thread {
         self.clock += 1;
         let mut fresh_switch = false;
         let sfu_row = std::mem::replace(&mut self.sfu_row, 255);
+        let branch_slot = self.branch_slots != 0;
+        self.branch_slots = self.branch_slots.saturating_sub(1);
         match step {
             Step::Alu(op) => {
+                let slot = 3 - self.switch_in;
                 if op.signals.has(Signals::THRSW) && !self.ending {
-                    if self.jump.is_some() {
+                    if branch_slot {
                         return Err(Trouble::new("30", "thread switch in a delay slot of a branch"));
                     }
                     if self.last_section {
@@ -383,11 +432,35 @@ impl Thread {
                         "thread switch after the end of the program was requested",
                     ));
                 }
+                let asks = op.signals.has(Signals::THRSW);
+                if branch_slot || asks || self.switch_in != 0 {
+                    let slots = Slots {
+                        moved_pointer: branch_slot && self.moves_pointer,
+                        switch: slot % 3,
+                        end: self.ending.then_some(if fresh_switch { 0 } else { slot % 3 }),
+                        asks,
+                    };
+                    check_slots(code.version, op.traits, &slots)?;
+                }
+                if op.rotate.is_some()
+                    && let Some(alu) = code.instrs[at].alu()
+                {
+                    self.check_rotation(code, alu)?;
+                }
+                if m.options.before_42_14 && self.neighbours(code, op.traits) {
+                    return Err(Trouble::new("19", "ldunif and ldunifa in neighbouring instructions"));
+                }
                 self.alu(op, code, m, sfu_row)?;
             }
-            Step::Branch(branch) => self.branch(branch, code, m)?,
-            Step::Invalid(rule) => return Err(Trouble::new(rule, "not an instruction")),
+            Step::Branch(branch) => {
+                if branch_slot {
+                    return Err(Trouble::new("37", "branch in a delay slot of a branch"));
+                }
+                self.branch(branch, code, m)?;
+            }
+            Step::Invalid(rule, what) => return Err(Trouble::new(rule, *what)),
         }
+        self.before = at;
         if let Some(value) = self.late.take() {
             self.regs[R4 as usize] = value.v;
             self.set_poison(R4, value.poison, value.cause);
@@ -433,7 +506,7 @@ impl Thread {
             self.done = true;
             return Ok(Event::End);
         }
-        m.switches += 1;
+        self.switches += 1;
         self.rtop_lost |= self.rtop_pending;
         self.rtop_pending = false;
         if code.version == Version::V71 {

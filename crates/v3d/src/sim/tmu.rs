@@ -372,6 +372,10 @@ impl Thread {
                     }
                     None => poison |= 1 << i,
                 }
+                if m.is_undefined(at, access.bytes) {
+                    poison |= 1 << i;
+                    cause = Cause::Memory;
+                }
                 if !self.tmu.unwaited.is_empty() && self.tmu.unwaited.contains(&(at / 4)) {
                     if must {
                         return Err(unwaited(i, at));
@@ -418,7 +422,7 @@ impl Thread {
                 let word = self.scratch_word(m, at, i)?;
                 match word {
                     Some(word) => m.scratch_poison[word] = poison,
-                    None if poison => {
+                    None if poison && !m.options.undefined_in_memory => {
                         let cause =
                             if operand.lanes >> i & 1 == 0 { Cause::Never } else { operand.value.cause };
                         return Err(Trouble::poison(cause, 1 << i, "the data of a store"));
@@ -435,6 +439,9 @@ impl Thread {
                         let fault = m.memory.fault(at, access.bytes, true);
                         return Err(Trouble::lane("memory", i as u32, fault.to_string()));
                     }
+                }
+                if m.options.undefined_in_memory && word.is_none() {
+                    m.set_undefined(at, access.bytes, poison);
                 }
                 if m.options.strict {
                     self.tmu.unwaited.insert(at / 4);
@@ -472,6 +479,9 @@ impl Thread {
                 && m.scratch_poison[word]
             {
                 return Err(Trouble::poison(Cause::Scratch, 1 << i, "the operand of an atomic operation"));
+            }
+            if m.is_undefined(at, 4) {
+                return Err(Trouble::poison(Cause::Memory, 1 << i, "the operand of an atomic operation"));
             }
             let fault = |f: kempe_ir::exec::Fault| Trouble::lane("memory", i as u32, f.to_string());
             let old = m.memory.read(at, 4).map_err(fault)?;

@@ -7,9 +7,9 @@ use crate::instr::{
 };
 use crate::magic;
 use crate::ops::Op;
-use crate::sim::LANES;
 use crate::sim::alu::{self, blend, blend_packed};
-use crate::sim::code::{ACC, ALL, Code, From, To, register_name, uniform_register};
+use crate::sim::code::{ALL, Code, From, To, register_name, uniform_register};
+use crate::sim::{LANES, model, rules};
 
 impl Thread {
     /// The next word of the uniform stream.
@@ -88,16 +88,9 @@ impl Thread {
             To::Register(r) => {
                 self.write_register(r, pack, write);
                 if op.is_sfu() {
-                    if r >= ACC {
-                        return Err(Trouble::new("13", format!("{} to an accumulator", op.name())));
-                    }
                     self.sfu_row = r;
                 }
                 Ok(())
-            }
-            To::Magic(magic::REP) if op == Op::Rot => Ok(()),
-            To::Magic(_) if op.is_sfu() => {
-                Err(Trouble::new("13", format!("result of {} does not go to a row", op.name())))
             }
             To::Magic(n) => self.magic(n, pack, write, code, m),
         }
@@ -195,7 +188,8 @@ impl Thread {
             magic::RECIP..=magic::RSQRT2 if code.version == Version::V42 => {
                 let op = [Op::Recip, Op::Rsqrt, Op::Exp, Op::Log, Op::Sin, Op::Rsqrt2]
                     [usize::from(n - magic::RECIP)];
-                let (v, _) = alu::pure(op, &value.v, &value.v, 0, 0).unwrap_or((value.v, ALL));
+                let argument = if op == Op::Sin { alu::quarter_turn(&value.v) } else { value.v };
+                let v = model::special(op, &argument);
                 let cause = if write.lanes == ALL { value.cause } else { Cause::Unsettled };
                 self.late_next = Some(Value { v, poison: value.poison | !write.lanes, cause });
             }
@@ -227,12 +221,18 @@ impl Thread {
     }
 
     pub(super) fn branch(&mut self, branch: &Branch, code: &Code, m: &mut Machine) -> Result<(), Trouble> {
-        if self.jump.is_some() {
-            return Err(Trouble::new("37", "branch in a delay slot of a branch"));
-        }
         if self.switch_in != 0 {
             return Err(Trouble::new("38", "branch in a delay slot of a thread switch"));
         }
+        if code.version == Version::V42
+            && branch.msfign != MsfIgnore::None
+            && branch.cond.is_vector()
+            && self.traits_before(code) & rules::SETMSF != 0
+        {
+            return Err(Trouble::new("43", "branch on sample flags right after setmsf"));
+        }
+        self.branch_slots = Branch::DELAY_SLOTS as u8;
+        self.moves_pointer = branch.uniforms.is_some();
         let considered = match branch.msfign {
             MsfIgnore::None => ALL,
             MsfIgnore::Lanes => self.covered,

@@ -18,7 +18,7 @@ impl Thread {
     ) -> Result<(), Trouble> {
         self.check_late(op)?;
         if sfu_row != 255 && reads(op, sfu_row) {
-            m.stalls += 1;
+            self.stalls += 1;
         }
         // Everything is read and computed before anything is written.
         let add = if op.add.is_idle() { None } else { Some(self.part(&op.add, 0, None)?) };
@@ -100,6 +100,9 @@ impl Thread {
                     }
                 }
             }
+        }
+        if half.quarter_turn {
+            sources[0].v = alu::quarter_turn(&sources[0].v);
         }
         let (lanes, maybe) = self.lanes(half.cond);
         let [a, b] = &sources;
@@ -223,6 +226,8 @@ impl Thread {
                 self.covered = mask(|i| self.sample_flags[i] != 0);
                 (a.v, 0, None)
             }
+            // Nothing here writes the VPM, so there is nothing to wait for.
+            Op::Vpmwt => ([0; LANES], ALL, Some(Cause::Unsettled)),
             // The number itself is of no use but for syncb.
             Op::Barrierid => ([self.supergroup as u32 & 0x3f; LANES], 0, None),
             Op::Tmuwt => {
