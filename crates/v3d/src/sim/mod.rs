@@ -22,6 +22,8 @@ mod thread;
 mod tmu;
 
 #[cfg(test)]
+mod rule_pairs;
+#[cfg(test)]
 mod tests;
 
 use crate::instr::Version;

@@ -9,14 +9,15 @@ const SWITCH: &str = "nop; nop; thrsw\n nop\n nop\n";
 const END: &str = "nop; nop; thrsw\n nop\n nop\n";
 
 /// rf10 = address of the buffer + 4 * lane, rf11 = 4 * lane, rf12 = address of the buffer. Takes one uniform.
-const LANES_AT: &str = "eidx rf11; nop; ldunifrf.rf12\n shl rf11, rf11, 2\n add rf10, rf11, rf12\n";
+pub(super) const LANES_AT: &str =
+    "eidx rf11; nop; ldunifrf.rf12\n shl rf11, rf11, 2\n add rf10, rf11, rf12\n";
 
 /// A run with one buffer of 256 words that hold their own number.
-struct Run {
+pub(super) struct Run {
     version: Version,
-    program: Program,
+    pub program: Program,
     dispatch: Dispatch,
-    options: Options,
+    pub options: Options,
     memory: Memory,
     base: u32,
 }
@@ -29,7 +30,7 @@ impl Run {
         Run::whole(version, &format!("{text}\n{MARK}{END}"))
     }
 
-    fn whole(version: Version, text: &str) -> Run {
+    pub fn whole(version: Version, text: &str) -> Run {
         let words = assemble(version, text).unwrap_or_else(|e| panic!("{e} in\n{text}"));
         let mut memory = Memory::new();
         let bytes = (0..WORDS).flat_map(u32::to_le_bytes).collect();
@@ -44,7 +45,7 @@ impl Run {
         }
     }
 
-    fn uniforms(mut self, more: &[u32]) -> Run {
+    pub fn uniforms(mut self, more: &[u32]) -> Run {
         if let UniformStream::Words(words) = &mut self.program.uniforms {
             words.extend_from_slice(more);
         }
@@ -56,7 +57,7 @@ impl Run {
         self
     }
 
-    fn threads(mut self, threads: u32) -> Run {
+    pub fn threads(mut self, threads: u32) -> Run {
         self.program.threads = threads;
         self
     }
@@ -71,7 +72,7 @@ impl Run {
         self
     }
 
-    fn go(&mut self) -> Outcome {
+    pub fn go(&mut self) -> Outcome {
         run(&self.program, &self.dispatch, &mut self.memory, &self.options)
     }
 
