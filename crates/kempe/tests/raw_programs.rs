@@ -270,10 +270,8 @@ fn what_a_description_may_say() {
 fn memory_around_the_arrays() {
     for target in raw::TARGETS {
         let at = |offset: u32| {
-            let text = format!(
-                "nop; nop; ldunifrf.rf6\n add rf6, rf6, rf10\n nop; mov tmua, rf6\n nop; nop; ldtmu.rf5\n add rf5, rf5, 7"
-            );
-            small(target, &text).uniforms(&[raw::Word(offset)])
+            let text = "nop; nop; ldunifrf.rf6\n add rf6, rf6, rf10\n nop; mov tmua, rf6\n nop; nop; ldtmu.rf5\n add rf5, rf5, 7";
+            small(target, text).uniforms(&[raw::Word(offset)])
         };
         // rf10 is at 0x50040; "out" ends at 0x52040, the end of all.
         assert_eq!(run(&at(0x1000), 0), Ok(None));

@@ -115,7 +115,7 @@ fn wide_product(target: &'static str) -> Case {
     let outs = [
         row(|i| product(i) as u32),
         row(|i| (product(i) >> 32) as u32),
-        row(|i| (i64::from(a[i] as i32) * i64::from(b[i] as i32) >> 32) as u32),
+        row(|i| ((i64::from(a[i] as i32) * i64::from(b[i] as i32)) >> 32) as u32),
     ];
     Case::rows("wide-product", target, &body, &[a, b], &outs)
 }

@@ -34,6 +34,9 @@ pub fn cases(target: &'static str) -> Vec<Case> {
     ]
 }
 
+/// A test that pushes its flag, and what it says.
+type Test = (&'static str, fn(u32, u32) -> bool);
+
 /// The integer tests of the reference (section 7.3), on corners.
 fn comparisons(target: &'static str) -> Case {
     let a: Row =
@@ -42,7 +45,7 @@ fn comparisons(target: &'static str) -> Case {
         [0, 2, 4, 1, 0x7fff_ffff, 0x8000_0000, 7, 8, u32::MAX, 3, 99, 100, u32::MAX, 1, 0x8000_0000, 12];
     let mut body = String::new();
     let mut outs = Vec::new();
-    let tests: [(&str, fn(u32, u32) -> bool); 6] = [
+    let tests: [Test; 6] = [
         ("xor.pushz -, rf20, rf21", |a, b| a == b),
         ("min.pushc -, rf21, rf20", |a, b| (a as i32) < b as i32),
         ("sub.pushc -, rf20, rf21", |a, b| a < b),
@@ -139,8 +142,8 @@ fn updates(target: &'static str, mul: bool) -> Case {
                 match form {
                     0 => a && f,
                     1 => a && !f,
-                    2 => !(a || !f),
-                    _ => !(a || f),
+                    2 => !a && f,
+                    _ => !a && !f,
                 }
             }));
             body += &format!(

@@ -130,7 +130,7 @@ fn payload(target: &'static str, size: [u32; 3], wgs: u32) -> Case {
     // Work-groups beyond the programmed counts go on in z.
     let all = supergroups * wgs;
     let words = (0..all).flat_map(|g| {
-        let w = g % wgs & ((1 << (16 - n)) - 1);
+        let w = (g % wgs) & ((1 << (16 - n)) - 1);
         (0..items).map(move |i| g << 16 | w << 8 | i)
     });
     let out = bytes(words);
