@@ -334,3 +334,45 @@ fn stages_of_graphics() {
     }
     assert_eq!((count(&fragment, "ddx.f32"), count(&fragment, "ddy.f32")), (2, 1), "{fragment}");
 }
+
+/// Lookups through samplers: what stands among the operands, and where the level of detail comes from.
+#[test]
+fn lookups() {
+    let lower = |text: &str, stage| {
+        let options = Options { stage: Some(stage), ..Options::default() };
+        let m = glsl(text, &options).unwrap_or_else(|e| panic!("{e}")).remove(0);
+        let text = kempe_ir::text::print(&m);
+        assert_eq!(kempe_ir::text::print(&kempe_ir::text::parse(&text).unwrap()), text);
+        text
+    };
+    let text = lower(
+        "#version 450\nlayout(binding = 0) uniform sampler2D a;\nlayout(binding = 1) uniform samplerCubeArrayShadow b;\n\
+         layout(binding = 2) uniform isampler3D c;\nlayout(binding = 3) uniform texture2D t;\nlayout(binding = 4) uniform sampler s[2];\n\
+         layout(location = 0) in vec4 v;\nlayout(location = 0) out vec4 o;\nlayout(location = 1) flat in int k;\n\
+         void main() {\n  o = texture(a, v.xy) + texture(a, v.xy, v.z) + textureProj(a, v);\n  o.x += texture(b, v, 0.5);\n\
+         o += vec4(textureLod(c, v.xyz, 2.0));\n  o += textureGradOffset(a, v.xy, v.zw, v.xz, ivec2(1, -2));\n\
+         o += textureGather(a, v.xy, 2);\n  o.xy += textureQueryLod(a, v.xy);\n  o += texture(sampler2D(t, s[k]), v.xy);\n}\n",
+        Stage::Fragment,
+    );
+    for part in [
+        "sample_implicit.f32 <@0 color implicit mask 15> ",
+        "sample_implicit.f32 <@0 color bias mask 15> ",
+        "sample_implicit.f32 <@1 color implicit mask 1 dref> ",
+        "sample.i32 <@2 color explicit mask 15> ",
+        "sample.f32 <@0 color gradient mask 15 offset> ",
+        "sample.f32 <@0 gather_z explicit mask 15> ",
+        "sample_implicit.f32 <@0 level implicit mask 15> ",
+        "sample_implicit.f32 <@3 sampler @4 color implicit mask 15 sampler_element> ",
+    ] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+    assert_eq!(text.matches("<@0 color implicit mask 15>").count(), 2);
+    assert_eq!(text.matches("fdiv.f32").count(), 2, "{text}");
+    // No quads, no differences.
+    let text = lower(
+        "#version 450\nlayout(binding = 0) uniform sampler2D a;\nlayout(location = 0) in vec2 v;\n\
+         void main() { gl_Position = texture(a, v); }\n",
+        Stage::Vertex,
+    );
+    assert!(text.contains("sample.f32 <@0 color explicit mask 15> "), "{text}");
+}

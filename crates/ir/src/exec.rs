@@ -16,6 +16,7 @@ use crate::entity::{Entity, Table};
 use crate::image::ImageDesc;
 use crate::io::StageInputs;
 use crate::module::{Module, ResKind, UniformWord, Var};
+use crate::sample::Sampler;
 use crate::types::Space;
 use std::fmt;
 
@@ -266,13 +267,25 @@ pub struct ImageInput {
     pub bytes: Vec<u8>,
 }
 
+/// A sampler, alone or together with the image of the same binding.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SamplerInput {
+    pub set: u32,
+    pub binding: u32,
+    /// Element of an array of resources, 0 otherwise.
+    pub element: u32,
+    pub sampler: Sampler,
+}
+
 /// What the user of a program gives it.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Inputs {
     /// Work-groups by axis.
     pub groups: [u32; 3],
     pub buffers: Vec<BufferInput>,
     pub images: Vec<ImageInput>,
+    /// What is looked up through no sampler of this list goes through the default one.
+    pub samplers: Vec<SamplerInput>,
     pub push: Vec<u8>,
     /// Of a graphics stage; work-groups have no meaning then.
     pub stage: Option<StageInputs>,
@@ -280,7 +293,7 @@ pub struct Inputs {
 
 impl Inputs {
     pub fn new(groups: [u32; 3]) -> Inputs {
-        Inputs { groups, buffers: Vec::new(), images: Vec::new(), push: Vec::new(), stage: None }
+        Inputs { groups, ..Inputs::default() }
     }
 
     /// Adds a buffer for an ordinary binding.
@@ -358,6 +371,7 @@ pub struct Environment {
     pub buffers: Vec<PlacedBuffer>,
     /// In the order of the inputs.
     pub images: Vec<PlacedImage>,
+    pub samplers: Vec<SamplerInput>,
     /// Of a graphics stage.
     pub stage: Option<StageInputs>,
     /// Shared variables of one work-group.
@@ -370,6 +384,8 @@ pub struct Environment {
     resources: Vec<Vec<(u32, u32)>>,
     /// By resource: is it an image, set, binding.
     bound_images: Vec<(bool, u32, u32)>,
+    /// Set and binding by resource.
+    bindings: Vec<(u32, u32)>,
     push: Vec<u8>,
     /// Where resources lie for which no buffer was given: nothing is mapped there.
     unbound: u32,
@@ -448,7 +464,9 @@ impl Environment {
             sizes,
             buffers,
             images,
+            samplers: inputs.samplers.clone(),
             stage: inputs.stage.clone(),
+            bindings: module.resources.values().map(|r| (r.set, r.binding)).collect(),
             bound_images: module.resources.values().map(|r| (r.kind.is_image(), r.set, r.binding)).collect(),
             shared,
             shared_base,
@@ -472,6 +490,13 @@ impl Environment {
         let &(is_image, set, binding) = self.bound_images.get(res.index())?;
         let here = |i: &&PlacedImage| (i.set, i.binding, i.element) == (set, binding, element);
         self.images.iter().find(here).filter(|_| is_image)
+    }
+
+    /// The sampler of an element of a resource (a sampler, or an image with one).
+    pub fn sampler(&self, res: crate::module::Res, element: u32) -> Sampler {
+        let binding = self.bindings.get(res.index());
+        let here = |s: &&SamplerInput| Some(&(s.set, s.binding)) == binding && s.element == element;
+        self.samplers.iter().find(here).map_or(Sampler::default(), |s| s.sampler)
     }
 
     /// The word that the driver would put into the uniform stream.

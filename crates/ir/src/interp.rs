@@ -32,6 +32,7 @@ mod image_tests;
 mod lanes;
 mod races;
 mod run;
+mod sample;
 #[cfg(test)]
 mod stage_tests;
 mod stages;

@@ -10,6 +10,7 @@
 //! * [`eval`]: what every pure operation computes
 //! * [`bounds`]: how far two right float results may lie apart
 //! * [`image`]: images: formats, descriptors, where a texel lies
+//! * [`sample`]: lookups through samplers
 //! * [`exec`]: memory, bindings and lanes: what everything that runs a program shares
 //! * [`io`]: the interface between stages
 //! * [`interp`]: the interpreter
@@ -32,6 +33,7 @@ pub mod io;
 pub mod module;
 pub mod ops;
 pub mod reduce;
+pub mod sample;
 pub mod text;
 pub mod types;
 pub mod verify;

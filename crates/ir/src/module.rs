@@ -18,6 +18,7 @@ use crate::entity::Arena;
 use crate::image::{Axis, ImageInfo};
 use crate::io::{FragmentModes, IoImm};
 use crate::ops::Op;
+use crate::sample::SampleImm;
 use crate::types::{Space, Type};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
@@ -106,6 +107,7 @@ pub enum Imm {
     Reduce(ReduceImm),
     Image(ImageImm),
     Io(IoImm),
+    Sample(SampleImm),
 }
 
 /// `base + index * scale + offset`.

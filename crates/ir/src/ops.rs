@@ -255,6 +255,11 @@ ops! {
     ImageAtomic = "image_atomic", Special, Any, Write;
     /// Results: one for each axis ([`crate::ImageInfo::axes`]), i32. Operands: element, level of detail.
     ImageSize = "image_size", Special, I32, Constant;
+    /// A lookup through a sampler; the immediate ([`crate::sample::SampleImm`]) says what stands among the operands. Results: the
+    /// components of the mask; of a gather four. `ty` is the type of a component.
+    Sample = "sample", Special, Any, Read;
+    /// The same with the level of detail from the differences in the quad.
+    SampleImplicit = "sample_implicit", Special, Any, Lanes;
     /// Number of levels of detail, i32. Operand: element.
     ImageLevels = "image_levels", Special, I32, Constant;
 

@@ -447,6 +447,7 @@ fn check_special(m: &Module, inst: &InstData, args: &[Type], results: &[Type]) -
         Op::BitExtractS | Op::BitExtractU => no_imm().and(expect(&[ty, I, I], &[ty])),
         Op::PackHalf => no_imm().and(expect(&[Type::F32, Type::F32], &[I])),
         Op::UnpackHalfLo | Op::UnpackHalfHi => no_imm().and(expect(&[I], &[Type::F32])),
+        Op::Sample | Op::SampleImplicit => image::check_sample(m, inst, args, results),
         Op::Input | Op::Output => {
             let Imm::Io(io) = inst.imm else { return wrong_imm() };
             if io.component >= io.slot.components() {

@@ -3,7 +3,9 @@
 //! A value of an image type is a [`Handle`]: the resource, and the element of an array of resources once an index has
 //! chosen one. Loading the variable, combining it with a sampler and taking the image out again all keep the handle.
 //!
-//! Left out: lookups through a sampler, multisampled images, minimum level of detail, sparse residency.
+//! Lookups through samplers are in `samples.rs`.
+//!
+//! Left out: multisampled images, minimum level of detail, sparse residency.
 
 use super::*;
 use crate::arith::resize;
@@ -13,9 +15,9 @@ use kempe_ir::{AtomicOp, ImageImm, ImageInfo, ResKind, Resource};
 
 /// Image operands (SPIR-V 3.14), lowest bit first, with the number of ids that each takes.
 const OPERANDS: [(u32, usize, &str); 15] = [
-    (1, 1, "a bias"),
+    (BIAS, 1, "a bias"),
     (LOD, 1, "a level of detail"),
-    (4, 2, "gradients"),
+    (GRADIENTS, 2, "gradients"),
     (CONST_OFFSET, 1, "an offset"),
     (OFFSET, 1, "an offset"),
     (0x20, 1, "offsets"),
@@ -29,7 +31,9 @@ const OPERANDS: [(u32, usize, &str); 15] = [
     (0x2000, 0, ""),
     (0x4000, 0, ""),
 ];
+const BIAS: u32 = 1;
 const LOD: u32 = 2;
+const GRADIENTS: u32 = 4;
 const CONST_OFFSET: u32 = 8;
 const OFFSET: u32 = 0x10;
 const AVAILABLE: u32 = 0x100;
@@ -46,19 +50,23 @@ pub struct Handle {
     array: bool,
     /// A pointer to a texel: its coordinates.
     texel: Option<SmallVec<[Value; 4]>>,
+    /// The sampler that an image was combined with, and its element.
+    pub(super) sampler: Option<(ir::Res, Option<Value>)>,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum What {
     Image { res: ir::Res, ty: ImageTy, volatile: bool },
-    Sampler,
+    Sampler { res: ir::Res },
 }
 
 /// Optional operands of an access.
 #[derive(Default)]
-struct Operands {
-    lod: Option<u32>,
-    offset: Option<u32>,
+pub(super) struct Operands {
+    pub bias: Option<u32>,
+    pub lod: Option<u32>,
+    pub gradients: Option<[u32; 2]>,
+    pub offset: Option<u32>,
     volatile: bool,
 }
 
@@ -82,7 +90,19 @@ impl Lower<'_, '_> {
         };
         let facts = p.facts[global.id as usize];
         let what = match image {
-            None => What::Sampler,
+            None => What::Sampler {
+                res: self.m.resources.push(Resource {
+                    kind: ResKind::Sampler,
+                    set: number(p, global.id, Numbered::Set).unwrap_or(0),
+                    binding: number(p, global.id, Numbered::Binding).unwrap_or(0),
+                    elements: elements.unwrap_or(1),
+                    size: 0,
+                    tail_stride: 0,
+                    name: p.name(global.id).unwrap_or_default(),
+                    read_only: true,
+                    image: None,
+                }),
+            },
             Some(ty) => {
                 let info = self.usable(&ty)?;
                 let kind = if ty.storage { ResKind::Image } else { ResKind::Texture };
@@ -100,7 +120,8 @@ impl Lower<'_, '_> {
                 What::Image { res, ty, volatile: facts & fact::VOLATILE != 0 }
             }
         };
-        self.push_handle(Handle { what, element: None, array: elements.is_some(), texel: None }).map(Some)
+        let array = elements.is_some();
+        self.push_handle(Handle { what, element: None, array, texel: None, sampler: None }).map(Some)
     }
 
     fn usable(&self, ty: &ImageTy) -> Res<ImageInfo> {
@@ -129,8 +150,13 @@ impl Lower<'_, '_> {
         Ok((v.len == IS_IMAGE).then_some(v.start))
     }
 
+    /// The sampler that an image was combined with.
+    pub(super) fn sampler_of(&mut self, id: u32) -> Res<Option<(ir::Res, Option<Value>)>> {
+        Ok(self.handle(id)?.and_then(|h| self.handles[h as usize].sampler))
+    }
+
     /// The image that an id is, chosen from its array.
-    fn image_of(&mut self, id: u32) -> Res<(ir::Res, ImageInfo, ImageTy, bool, Option<Value>)> {
+    pub(super) fn image_of(&mut self, id: u32) -> Res<(ir::Res, ImageInfo, ImageTy, bool, Option<Value>)> {
         let Some(h) = self.handle(id)? else {
             return self.err(format!("{} must be an image", self.p.label(id)));
         };
@@ -180,9 +206,19 @@ impl Lower<'_, '_> {
             }
             S::SampledImage | S::Image => {
                 let (ty, id) = self.result(i)?;
-                let Some(h) = self.handle(i.w(3)?)? else {
+                let Some(mut h) = self.handle(i.w(3)?)? else {
                     return self.err(format!("{} must be an image", self.p.label(i.w(3)?)));
                 };
+                if op == S::SampledImage {
+                    let sampler = self.handle(i.w(4)?)?.map(|s| self.handles[s as usize].clone());
+                    let Some(Handle { what: What::Sampler { res }, element, array: false, .. }) = sampler
+                    else {
+                        return self.err(format!("{} must be a sampler", self.p.label(i.w(4)?)));
+                    };
+                    let combined =
+                        Handle { sampler: Some((res, element)), ..self.handles[h as usize].clone() };
+                    h = self.push_handle(combined)?;
+                }
                 self.set_handle(id, ty, h);
             }
             S::ImageTexelPointer => {
@@ -217,20 +253,7 @@ impl Lower<'_, '_> {
                 self.set_integers(id, ty, q)?;
             }
             S::ImageQuerySamples => return self.err("multisampled images are not supported yet"),
-            S::ImageSampleImplicitLod
-            | S::ImageSampleExplicitLod
-            | S::ImageSampleDrefImplicitLod
-            | S::ImageSampleDrefExplicitLod
-            | S::ImageSampleProjImplicitLod
-            | S::ImageSampleProjExplicitLod
-            | S::ImageSampleProjDrefImplicitLod
-            | S::ImageSampleProjDrefExplicitLod
-            | S::ImageGather
-            | S::ImageDrefGather
-            | S::ImageQueryLod => {
-                return self.err(format!("lookups through a sampler are not supported yet: Op{op:?}"));
-            }
-            _ => return Ok(false),
+            _ => return self.sample_inst(i, op),
         }
         Ok(true)
     }
@@ -287,7 +310,7 @@ impl Lower<'_, '_> {
         Ok(out)
     }
 
-    fn operands(&mut self, words: &[u32]) -> Res<Operands> {
+    pub(super) fn operands(&mut self, words: &[u32]) -> Res<Operands> {
         let mut out = Operands::default();
         let Some((&mask, mut rest)) = words.split_first() else { return Ok(out) };
         let mut left = mask;
@@ -301,6 +324,8 @@ impl Lower<'_, '_> {
             };
             rest = more;
             match bit {
+                BIAS => out.bias = Some(ids[0]),
+                GRADIENTS => out.gradients = Some([ids[0], ids[1]]),
                 LOD => out.lod = Some(ids[0]),
                 CONST_OFFSET | OFFSET => out.offset = Some(ids[0]),
                 VOLATILE => out.volatile = true,

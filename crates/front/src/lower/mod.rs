@@ -16,6 +16,7 @@ mod glsl450;
 mod images;
 mod math;
 mod memory;
+mod samples;
 mod stages;
 mod subgroup;
 mod variables;
@@ -258,6 +259,12 @@ impl<'p, 'w> Lower<'p, 'w> {
                 match f.insts[i].imm {
                     Imm::Res(r) => used[r.0 as usize] = true,
                     Imm::Image(imm) => used[imm.res.0 as usize] = true,
+                    Imm::Sample(imm) => {
+                        used[imm.res.0 as usize] = true;
+                        if let Some(s) = imm.sampler {
+                            used[s.0 as usize] = true;
+                        }
+                    }
                     _ => {}
                 }
             }
@@ -274,6 +281,12 @@ impl<'p, 'w> Lower<'p, 'w> {
                 match &mut f.insts[i].imm {
                     Imm::Res(r) => *r = map[r.0 as usize],
                     Imm::Image(imm) => imm.res = map[imm.res.0 as usize],
+                    Imm::Sample(imm) => {
+                        imm.res = map[imm.res.0 as usize];
+                        if let Some(s) = &mut imm.sampler {
+                            *s = map[s.0 as usize];
+                        }
+                    }
                     _ => {}
                 }
             }

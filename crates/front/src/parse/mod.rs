@@ -88,6 +88,8 @@ pub struct ImageTy {
     pub info: Result<ImageInfo, &'static str>,
     /// Read and written texel by texel, without a sampler.
     pub storage: bool,
+    /// Coordinates of lookups count texels (rectangles).
+    pub pixels: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -493,7 +495,7 @@ impl<'a> Parsed<'a> {
         };
         let dim = match i.w(3)? {
             0 => Some(Dim::D1),
-            1 => Some(Dim::D2),
+            1 | 4 => Some(Dim::D2),
             2 => Some(Dim::D3),
             3 => Some(Dim::Cube),
             5 => Some(Dim::Buffer),
@@ -506,7 +508,7 @@ impl<'a> Parsed<'a> {
         };
         let info = match (component, dim, format) {
             (None, ..) => Err("images of components that are not 32 bits wide"),
-            (_, None, _) => Err("rectangle and subpass images"),
+            (_, None, _) => Err("subpass images"),
             (.., None) => Err("images of this format"),
             (Some(component), Some(dim), Some(format)) => {
                 if format.is_some_and(|f| f.component() != component) {
@@ -523,7 +525,7 @@ impl<'a> Parsed<'a> {
                 }
             }
         };
-        Ok(ImageTy { info, storage })
+        Ok(ImageTy { info, storage, pixels: i.w(3)? == 4 })
     }
 
     fn add_type(&mut self, i: &Inst, ty: Ty, leaves: u64, depth: u32) -> Res<()> {

@@ -2,6 +2,7 @@
 
 use super::Stop;
 use super::image::ImageAccess;
+use super::sample::SampleAccess;
 use crate::entity::Table;
 use crate::eval::{self, Kernel};
 use crate::exec::{VarLayout, variable_layout};
@@ -86,6 +87,8 @@ pub(super) enum Code {
     },
     /// An access to an image: index into [`Program::images`].
     Image(u32),
+    /// A lookup through a sampler: index into [`Program::samples`].
+    Sample(u32),
     Output(IoImm, u32),
     Demote,
     IsHelper,
@@ -162,6 +165,7 @@ pub struct Program<'a> {
     /// Operand slots of memory operations.
     pub(super) pool: Vec<u32>,
     pub(super) images: Vec<ImageAccess>,
+    pub(super) samples: Vec<SampleAccess>,
     /// `(source, destination)` of edges.
     pub(super) moves: Vec<(u32, u32)>,
     pub(super) presets: Vec<(u32, Preset)>,
@@ -188,6 +192,7 @@ impl<'a> Program<'a> {
             insts: Vec::new(),
             pool: Vec::new(),
             images: Vec::new(),
+            samples: Vec::new(),
             moves: Vec::new(),
             presets: Vec::new(),
             slots: 1,
@@ -328,6 +333,14 @@ impl<'a> Program<'a> {
                     data: if compare { arg(2) } else { arg(1) },
                     expected: arg(1),
                 }
+            }
+            (_, Imm::Sample(imm)) => {
+                let Some(info) = self.module.resources.get(imm.res).and_then(|r| r.image) else {
+                    return Err(Stop::Unsupported(format!("{} is not an image", imm.res)));
+                };
+                let results = inst.results.iter().map(|&r| slot[r]).collect();
+                self.samples.push(SampleAccess { imm, info, args: args.clone(), results });
+                Code::Sample(self.samples.len() as u32 - 1)
             }
             (_, Imm::Image(imm)) => {
                 let Some(info) = self.module.resources.get(imm.res).and_then(|r| r.image) else {

@@ -580,6 +580,7 @@ impl Runner<'_> {
             }
             Code::Derivative(x, bit, sub) => derivative(b, dst, x, bit, sub),
             Code::Image(n) => return self.image(b, n, d.inst),
+            Code::Sample(n) => return self.sample(b, n, d.inst),
             Code::Load(a) => return self.load(b, &a, d.inst),
             Code::Store(a) => return self.store(b, &a, d.inst),
             Code::Atomic { access, op, ty, data, expected } => {

@@ -81,3 +81,66 @@ fn lost_neighbours() {
     let one = Some(1f32.to_bits());
     assert_eq!(out.values[&(Slot::Location(0), 0, 0)], [one, one, None, None]);
 }
+
+/// The level of detail comes from the quad; a lookup under a condition that a neighbour misses is undefined.
+#[test]
+fn lookups() {
+    use crate::exec::{ImageInput, SamplerInput};
+    use crate::image::{Component, Dim, Format, ImageDesc, ImageInfo};
+    use crate::sample::{Filter, Sampler, Wrap};
+    let text = "module \"f\" fragment\nworkgroup 1 1 1\n\
+        resource @0 texture set 0 binding 3 elements 1 size 0 stride 0 readonly float 2d \"t\"\n\
+        resource @1 sampler set 0 binding 4 elements 1 size 0 stride 0 readonly \"s\"\nfunc\nb0:\n  \
+        %0:f32 = input.f32 <location 0 component 0>\n  %1:f32 = const.f32 <0x3f000000>\n  \
+        %2:f32, %3:f32 = sample_implicit.f32 <@0 sampler @1 color implicit mask 9> %0, %1\n  \
+        %4:f32 = const.f32 <0>\n  %5:f32 = sample.f32 <@0 sampler @1 color explicit mask 1> %0, %1, %4\n  \
+        output.f32 <location 0 component 0> %2\n  output.f32 <location 0 component 1> %3\n  \
+        output.f32 <location 0 component 2> %5\n  %6:bool = flt.f32 %0, %1\n  branch %6, b1, b2\n\
+        b1:\n  %7:f32 = sample_implicit.f32 <@0 color implicit mask 1> %0, %1\n  \
+        output.f32 <location 1 component 0> %7\n  jump b2\nb2:\n  return\n";
+    let m = crate::text::parse(text).unwrap();
+    crate::verify::verify(&m).unwrap_or_else(|e| panic!("{e:#?}"));
+    assert_eq!(
+        crate::text::print(&crate::text::parse(&crate::text::print(&m)).unwrap()),
+        crate::text::print(&m)
+    );
+    let info = ImageInfo {
+        dim: Dim::D2,
+        arrayed: false,
+        multisampled: false,
+        depth: false,
+        component: Component::F32,
+        format: None,
+    };
+    let mut desc = ImageDesc::new(&info, Format::R32f, &[4, 1]);
+    desc.levels = 3;
+    let bytes = (0..7).flat_map(|n| (n as f32).to_le_bytes()).collect();
+    let mut inputs = Inputs::new([0; 3]);
+    inputs.images.push(ImageInput { set: 0, binding: 3, element: 0, desc, bytes });
+    let nearest = Sampler {
+        magnify: Filter::Nearest,
+        minify: Filter::Nearest,
+        mip: Filter::Nearest,
+        wrap: [Wrap::Clamp; 3],
+        ..Sampler::default()
+    };
+    inputs.samplers.push(SamplerInput { set: 0, binding: 4, element: 0, sampler: nearest });
+    // Steps of a quarter are texels; of a half, every second one: level 1.
+    let x = [0.1f32, 0.35, 0.1, 0.35, 0.0, 0.5, 0.0, 0.5];
+    inputs.stage = Some(StageInputs {
+        invocations: 8,
+        values: [((Slot::Location(0), 0), x.map(f32::to_bits).to_vec())].into(),
+        ..StageInputs::default()
+    });
+    let env = Environment::new(&m, &inputs, Sizes::source()).unwrap();
+    let out = Program::new(&m).unwrap().run(&env, &Options::source()).unwrap().stage.unwrap();
+    let get = |location: u8, component: u8| -> Vec<Option<f32>> {
+        let list = &out.values[&(Slot::Location(location), component, 0)];
+        list.iter().map(|v| v.map(f32::from_bits)).collect()
+    };
+    let some = |v: [f32; 8]| v.map(Some).to_vec();
+    assert_eq!(get(0, 0), some([0.0, 1.0, 0.0, 1.0, 4.0, 5.0, 4.0, 5.0]));
+    assert_eq!(get(0, 1), some([1.0; 8]));
+    assert_eq!(get(0, 2), some([0.0, 1.0, 0.0, 1.0, 0.0, 2.0, 0.0, 2.0]));
+    assert!(get(1, 0)[..4].iter().all(Option::is_some) && get(1, 0)[4..].iter().all(Option::is_none));
+}

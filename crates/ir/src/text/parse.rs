@@ -6,6 +6,7 @@ use crate::image::{Axis, Component, Dim, Format, ImageInfo};
 use crate::io::{DepthMode, Interpolation, IoImm, Sampling, Slot};
 use crate::module::*;
 use crate::ops::Op;
+use crate::sample::{Level, Lookup, SampleImm};
 use crate::types::{Space, Type};
 use smallvec::SmallVec;
 use std::fmt;
@@ -686,6 +687,22 @@ impl Parser {
                         }
                     },
                 })
+            }
+            Op::Sample | Op::SampleImplicit => {
+                let mut i = SampleImm::new(Res(l.id("@", u32::MAX)?));
+                if l.keyword("sampler") {
+                    i.sampler = Some(Res(l.id("@", u32::MAX)?));
+                }
+                i.lookup = l.named("what is looked up", &Lookup::NAMES)?;
+                i.level = l.named("a level of detail", &Level::NAMES)?;
+                l.expect_keyword("mask")?;
+                i.mask = l.u8()?;
+                i.element = l.keyword("element");
+                i.sampler_element = l.keyword("sampler_element");
+                i.dref = l.keyword("dref");
+                i.offset = l.keyword("offset");
+                i.pixels = l.keyword("pixels");
+                Imm::Sample(i)
             }
             Op::Input | Op::Output => {
                 let slot = match l.named("a place in the interface", &Slot::NAMES)? {

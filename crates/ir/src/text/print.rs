@@ -5,6 +5,7 @@ use crate::image::{Axis, Component, Dim, ImageInfo};
 use crate::io::{DepthMode, FragmentModes, Interpolation, Sampling, Slot};
 use crate::module::*;
 use crate::ops::Op;
+use crate::sample::{Level, Lookup};
 use crate::types::Type;
 use std::fmt::Write;
 
@@ -257,6 +258,30 @@ fn immediate(s: &mut String, imm: &Imm) {
                 if flag {
                     let _ = write!(s, " {name}");
                 }
+            }
+            write!(s, ">")
+        }
+        Imm::Sample(i) => {
+            let _ = write!(s, " <{}", i.res);
+            if let Some(sampler) = i.sampler {
+                let _ = write!(s, " sampler {sampler}");
+            }
+            let _ = write!(
+                s,
+                " {} {} mask {}",
+                name_of(&Lookup::NAMES, i.lookup),
+                name_of(&Level::NAMES, i.level),
+                i.mask
+            );
+            let flags = [
+                (i.element, "element"),
+                (i.sampler_element, "sampler_element"),
+                (i.dref, "dref"),
+                (i.offset, "offset"),
+                (i.pixels, "pixels"),
+            ];
+            for (_, name) in flags.iter().filter(|f| f.0) {
+                let _ = write!(s, " {name}");
             }
             write!(s, ">")
         }

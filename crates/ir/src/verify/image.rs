@@ -1,9 +1,10 @@
 //! The rules of image accesses.
 
 use super::{match_types, resource};
-use crate::image::ImageInfo;
+use crate::image::{Component, Dim, ImageInfo};
 use crate::module::*;
 use crate::ops::Op;
+use crate::sample::{Level, Lookup};
 use crate::types::Type;
 
 pub(super) fn image(m: &Module, res: Res) -> Result<(&Resource, ImageInfo), String> {
@@ -103,4 +104,37 @@ pub(super) fn check(m: &Module, inst: &InstData, args: &[Type], results: &[Type]
             match_types("result", &[I], results)
         }
     }
+}
+
+/// Lookups through samplers.
+pub(super) fn check_sample(
+    m: &Module,
+    inst: &InstData,
+    args: &[Type],
+    results: &[Type],
+) -> Result<(), String> {
+    let Imm::Sample(imm) = inst.imm else { return Err("has the wrong kind of immediate".to_owned()) };
+    let (r, info) = image(m, imm.res)?;
+    if r.kind != ResKind::Texture || info.multisampled || info.dim == Dim::Buffer {
+        return Err(format!("{} is not sampled", imm.res));
+    }
+    if let Some(s) = imm.sampler
+        && resource(m, s)?.kind != ResKind::Sampler
+    {
+        return Err(format!("{s} is not a sampler"));
+    }
+    let implicit = matches!(imm.level, Level::Implicit | Level::Bias);
+    if implicit != (inst.op == Op::SampleImplicit) {
+        return Err("a level of detail of the other kind".to_owned());
+    }
+    let component = if imm.lookup == Lookup::Level { Type::F32 } else { info.component.ty() };
+    if inst.ty != component {
+        return Err(format!("has the type {} instead of {component}", inst.ty));
+    }
+    let count = imm.results();
+    if imm.mask > 15 || count == 0 || imm.dref && (count != 1 || info.component != Component::F32) {
+        return Err(format!("mask {}", imm.mask));
+    }
+    match_types("operand", &imm.operands(&info), args)?;
+    match_types("result", &vec![component; count], results)
 }

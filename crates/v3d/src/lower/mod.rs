@@ -424,6 +424,7 @@ impl<'a> Lower<'a> {
             Op::ImageLoad | Op::ImageStore | Op::ImageAtomic | Op::ImageSize | Op::ImageLevels => {
                 self.error("images are not supported yet")
             }
+            Op::Sample | Op::SampleImplicit => self.error("lookups through samplers are not supported yet"),
             Op::Barrier | Op::Fence | Op::Payload => self.copy(inst),
             Op::Builtin => self.builtin(inst),
             Op::Elect
