@@ -49,6 +49,7 @@ impl Shader {
             tail_stride,
             name: name.to_owned(),
             read_only,
+            image: None,
         };
         let input = m.resources.push(resource(ResKind::StorageBuffer, 0, 0, 4, "input", true));
         let output = m.resources.push(resource(ResKind::StorageBuffer, 1, 0, 4, "output", false));
