@@ -3,6 +3,7 @@
 //! ```text
 //!     cargo xtask oracles [NAME]...    runs the reference's oracle files, all or those whose name contains NAME
 //!     cargo xtask fuzz [--count N]     random programs down the whole road, simulator against interpreter
+//!     cargo xtask coverage TARGET      coverage-guided fuzzing of the readers (fuzz/)
 //!     cargo xtask quality              docs/quality.md: our code beside the reference figures
 //!     cargo xtask survey [--all]       compiles the compute modules of the corpus: how many, how fast, why not
 //!     cargo xtask simulate [-v]        runs corpus modules on the simulator against the interpreter
@@ -10,6 +11,7 @@
 //! ```
 
 mod corpus;
+mod coverage;
 mod fuzz;
 mod judge;
 mod oracles;
@@ -25,13 +27,14 @@ fn main() -> ExitCode {
     let args: Vec<String> = args.collect();
     match task.as_str() {
         "oracles" => oracles::run(&args),
+        "coverage" => coverage::run(&args),
         "quality" => quality::run(&args),
         "fuzz" => fuzz::run(&args),
         "survey" => survey::run(&args),
         "simulate" => simulate::run(&args),
         "vulkan" => vulkan(&args),
         _ => {
-            eprintln!("usage: cargo xtask oracles|fuzz|quality|survey|simulate|vulkan ...");
+            eprintln!("usage: cargo xtask oracles|fuzz|coverage|quality|survey|simulate|vulkan ...");
             ExitCode::from(2)
         }
     }
