@@ -4,6 +4,7 @@
 //!     cargo xtask oracles [NAME]...    runs the reference's oracle files, all or those whose name contains NAME
 //!     cargo xtask fuzz [--count N]     random programs down the whole road, simulator against interpreter
 //!     cargo xtask coverage TARGET      coverage-guided fuzzing of the readers (fuzz/)
+//!     cargo xtask mutate [--count N]   changes correct results in one thing: do the judges object?
 //!     cargo xtask quality              docs/quality.md: our code beside the reference figures
 //!     cargo xtask survey [--all]       compiles the compute modules of the corpus: how many, how fast, why not
 //!     cargo xtask simulate [-v]        runs corpus modules on the simulator against the interpreter
@@ -14,6 +15,7 @@ mod corpus;
 mod coverage;
 mod fuzz;
 mod judge;
+mod mutate;
 mod oracles;
 mod quality;
 mod simulate;
@@ -30,11 +32,12 @@ fn main() -> ExitCode {
         "coverage" => coverage::run(&args),
         "quality" => quality::run(&args),
         "fuzz" => fuzz::run(&args),
+        "mutate" => mutate::run(&args),
         "survey" => survey::run(&args),
         "simulate" => simulate::run(&args),
         "vulkan" => vulkan(&args),
         _ => {
-            eprintln!("usage: cargo xtask oracles|fuzz|coverage|quality|survey|simulate|vulkan ...");
+            eprintln!("usage: cargo xtask oracles|fuzz|coverage|mutate|quality|survey|simulate|vulkan ...");
             ExitCode::from(2)
         }
     }

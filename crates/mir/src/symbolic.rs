@@ -28,8 +28,9 @@ pub trait Node: Copy + Eq + Hash {
 /// Everything a place is known to hold: each of these expressions describes its contents. Few, sorted.
 pub type Facts = SmallVec<[Term; 2]>;
 
-/// Most facts kept for one place.
-pub const MAX_FACTS: usize = 64;
+/// Most facts kept for one place. In the first round through a loop nest every parameter that begins with the same value is
+/// in the same places.
+pub const MAX_FACTS: usize = 512;
 
 /// Adds a fact, if there is room.
 pub fn add_fact(facts: &mut Facts, t: Term) {

@@ -9,8 +9,9 @@
 //! every edge, with parameters named after their arguments; they are computed until nothing changes.
 //!
 //! It shares with the rest of the target what instructions mean (`mops.rs`, decoder, register data), and nothing with
-//! allocator, expansion and scheduler. `docs/checker-b.md` says what it does not see.
+//! allocator, expansion and scheduler. `docs/mutation.md` says what it does not see.
 
+mod memory;
 mod program;
 mod value;
 mod words;
@@ -219,6 +220,7 @@ impl Judge<'_> {
             merged = Some(State {
                 regs,
                 slots: Vec::new(),
+                wild: Facts::new(),
                 uniform: 0,
                 stores: 0,
                 last_section: self.view.single_section,
@@ -228,13 +230,13 @@ impl Judge<'_> {
         preds.sort_unstable();
         preds.dedup();
         // Parameters for which an edge brings an undefined value: on that edge every place holds them.
-        let mut wild: Vec<Term> = Vec::new();
+        let mut wild = Facts::new();
         let mut first = merged.is_none();
         for q in preds {
             let Some(out) = &self.outs[q] else { continue };
             for (k, e) in blocks[q].succs.iter().enumerate().filter(|(_, e)| e.to.0 as usize == b) {
                 let mut names: Vec<(Term, Term)> = Vec::new();
-                let mut free: Vec<Term> = Vec::new();
+                let mut free = Facts::new();
                 for (param, arg) in blocks[b].params.iter().zip(&e.args) {
                     let (Some(p), Some(a)) =
                         (self.source.value[param.0 as usize], self.source.value[arg.0 as usize])
@@ -246,7 +248,7 @@ impl Judge<'_> {
                         continue;
                     }
                     if a == self.values.undefined {
-                        free.push(p);
+                        add_fact(&mut free, p);
                     } else {
                         names.push((a, p));
                     }
@@ -267,7 +269,7 @@ impl Judge<'_> {
         // So far, anything may hold such a parameter: which place does is seen on the edge that goes back.
         if let Some(state) = merged.as_mut().filter(|_| !wild.is_empty()) {
             state.slots.resize(self.view.slots as usize, Facts::new());
-            for facts in state.regs.iter_mut().chain(&mut state.slots) {
+            for facts in state.regs.iter_mut().chain(&mut state.slots).chain([&mut state.wild]) {
                 for &t in &wild {
                     add_fact(facts, t);
                 }
@@ -297,12 +299,13 @@ impl Judge<'_> {
         State {
             regs: out.state.regs.iter().map(rename).collect(),
             slots: out.state.slots.iter().map(rename).collect(),
+            wild: rename(&out.state.wild),
             uniform: out.uniform[k.min(1)],
             ..out.state
         }
     }
 
-    fn meet(&self, b: usize, x: State, wild_x: &[Term], y: State, wild_y: &[Term]) -> Result<State, Stop> {
+    fn meet(&self, b: usize, x: State, wild_x: &Facts, y: State, wild_y: &Facts) -> Result<State, Stop> {
         let both = |x: &Facts, y: &Facts| {
             let mut new = Facts::new();
             for &t in x {
@@ -329,6 +332,7 @@ impl Judge<'_> {
         Ok(State {
             regs: x.regs.iter().zip(&y.regs).map(|(x, y)| both(x, y)).collect(),
             slots: (0..n).map(|k| both(&slot(&x, k), &slot(&y, k))).collect(),
+            wild: both(&x.wild, &y.wild),
             uniform: x.uniform,
             stores: x.stores | y.stores,
             last_section: x.last_section,
@@ -349,12 +353,23 @@ impl Judge<'_> {
         None
     }
 
+    /// What the words of a block may make: what the block makes, and what the blocks behind it make, because the slots of a
+    /// branch may hold their first instructions.
+    fn made(&self, b: usize) -> Vec<Term> {
+        let succs = |b: usize| self.mir.program.blocks[b].succs.iter().map(|e| e.to.0 as usize);
+        let mut blocks: Vec<usize> = std::iter::once(b).chain(succs(b)).collect();
+        blocks.extend(succs(b).flat_map(succs).collect::<Vec<_>>());
+        blocks.sort_unstable();
+        blocks.dedup();
+        blocks.iter().flat_map(|&b| &self.source.blocks[b].made).copied().collect()
+    }
+
     /// Walks through one block.
     fn block(&mut self, program: &words::Program, b: usize, mut state: State) -> Result<Out, Stop> {
         let range = self.range(b);
         let here = state.uniform;
         if range.is_empty() {
-            let Behaviour { effects, leave, fences } = &self.source.blocks[b];
+            let Behaviour { effects, leave, fences, .. } = &self.source.blocks[b];
             // A wait has nothing to wait for when no store is outstanding.
             if !effects.is_empty() || *leave != Leave::Jump || (*fences > 0 && state.stores != 0) {
                 return self.stop(b, "a block without words does something");
@@ -362,8 +377,11 @@ impl Judge<'_> {
             return Ok(Out { state, uniform: [here; 2] });
         }
         let end = range.end;
+        let made = self.made(b);
         let left = {
             let Judge { source, values, .. } = self;
+            let places = state.regs.iter_mut().chain(&mut state.slots);
+            values.enter(places, &state.wild, &made);
             words::run(program, values, Block(b as u32), &source.blocks[b], &mut state, range)?
         };
         let behind = state.uniform;
@@ -382,7 +400,8 @@ impl Judge<'_> {
                 Leave::Branch { lane0, predicate, taken },
                 WordsLeave::Branch { lane0: of_words, predicates, to, uniform },
             ) => {
-                let asked = predicates.iter().find(|(t, _)| *t == predicate);
+                let wanted = self.values.name(predicate);
+                let asked = predicates.iter().find(|(t, _)| *t == wanted);
                 let Some((_, when)) = asked.filter(|_| lane0 == of_words) else {
                     let got: Facts = predicates.iter().map(|p| p.0).collect();
                     let message = format!(
@@ -395,6 +414,7 @@ impl Judge<'_> {
                 if *when == taken { [(to, uniform), next] } else { [next, (to, uniform)] }
             }
         };
+        self.values.leave(state.regs.iter_mut().chain(&mut state.slots));
         let succs = &self.mir.program.blocks[b].succs;
         let mut out = Out { state, uniform: [behind; 2] };
         for (k, e) in succs.iter().enumerate().take(2) {

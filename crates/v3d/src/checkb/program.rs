@@ -72,6 +72,10 @@ pub(super) struct Behaviour {
     /// Fences in the block; the last may stand behind all effects.
     pub fences: u32,
     pub leave: Leave,
+    /// Every expression that the block makes.
+    pub made: Vec<Term>,
+    /// Address and number of words of everything that is read through the side band.
+    pub sides: Vec<(Term, u8)>,
 }
 
 /// Why the machine code itself could not be understood.
@@ -128,7 +132,13 @@ pub(super) fn run(mir: &Mir<MInst>, v: &mut Values) -> Result<Source, Malformed>
             let t = parameter(mir, v, &out.value, id, k);
             out.value[param.0 as usize] = Some(t);
         }
-        let mut behaviour = Behaviour { effects: Vec::new(), fences: 0, leave: Leave::End };
+        let mut behaviour = Behaviour {
+            effects: Vec::new(),
+            fences: 0,
+            leave: Leave::End,
+            made: Vec::new(),
+            sides: Vec::new(),
+        };
         let mut left = false;
         for i in block.insts.clone() {
             if left {
@@ -140,6 +150,7 @@ pub(super) fn run(mir: &Mir<MInst>, v: &mut Values) -> Result<Source, Malformed>
         if !left {
             return Err(Malformed { inst: block.insts.end, message: "a block without an end" });
         }
+        behaviour.made = v.take_made();
         out.blocks.push(behaviour);
     }
     Ok(out)
@@ -316,6 +327,7 @@ fn instruction(
         MInst::Uniform(u) => results.push(v.uniform(u)),
         MInst::Sideband { count } => {
             let a = uses.next()?;
+            block.sides.push((a, count));
             results = (0..count).map(|k| v.make(Value::Side(a, k))).collect();
         }
         MInst::TmuLoad { ty, count, class, test } => {

@@ -4,12 +4,17 @@
 //! equal: moves, operations that commute (6.1), exclusive ors that cancel, the same value on both sides of a minimum or
 //! a bit operation, inverted conditions and writes under a condition that is overwritten. There is no constant folding:
 //! both programs are built from the same operations.
+//!
+//! While the words of one block are executed, expressions of which a place holds several at the start of the block are
+//! equal there; one of them stands for all ([`Values::enter`], congruence as in value numbering: Alpern, Wegman & Zadeck
+//! 1988). In the first round through a loop nest many parameters begin with the same value.
 
 use crate::instr::{Op, Pack, Push, Unpack};
 use kempe_ir::UniformWord;
 use kempe_mir::UniformSource;
 use kempe_mir::symbolic::{Facts, Node, Term, Terms, add_fact};
 use kempe_ra::{Block, Program};
+use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 
 /// An expression. The first group are leaves.
@@ -77,9 +82,53 @@ impl Node for Value {
     }
 }
 
-/// Most combinations of facts that are looked up for one operation, and that are followed when none is known.
+impl Value {
+    /// The same of other parts.
+    fn with_children(self, of: &dyn Fn(Term) -> Term) -> Value {
+        use Value::*;
+        let two = |[a, b]: [Term; 2]| [of(a), of(b)];
+        match self {
+            Undefined | Const(_) | Word(..) | Payload(_) | Param(..) | Loaded(..) | Unknown(..) | Zero(_) => {
+                self
+            }
+            Side(a, n) => Side(of(a), n),
+            One(op, u, a) => One(op, u, of(a)),
+            Two(op, u, ab) => Two(op, u, two(ab)),
+            Product(ab) => Product(two(ab)),
+            Packed(p, a, b) => Packed(p, of(a), of(b)),
+            Choice(c, ab) => Choice(of(c), two(ab)),
+            IsZero(a) => IsZero(of(a)),
+            IsNegative(a) => IsNegative(of(a)),
+            Less(ab) => Less(two(ab)),
+            Below(ab) => Below(two(ab)),
+            Carry(ab) => Carry(two(ab)),
+            Float(p, u, ab) => Float(p, u, two(ab)),
+            Not(a) => Not(of(a)),
+            Both(ab) => Both(two(ab)),
+        }
+    }
+}
+
+/// Most combinations of facts that are looked up for one operation, and that are followed although nobody knows them.
 const MAX_LOOKUPS: usize = 1024;
 const MAX_NEW: usize = 4;
+
+/// Times that what is made from equal parts is looked for. What a later round would find is seldom there.
+const MAX_PASSES: usize = 4;
+
+/// How deep an expression is searched for a value that any place may hold.
+const WILD_DEPTH: u32 = 4;
+
+/// Which expressions are equal while one block is executed.
+#[derive(Default)]
+struct Equal {
+    /// A union-find forest: an expression that is not here stands for itself.
+    up: FxHashMap<Term, Term>,
+    /// The expressions of the machine code that a name stands for, where there are others than itself.
+    members: FxHashMap<Term, SmallVec<[Term; 4]>>,
+    /// Parameters that any place may hold so far; no two places are equal for that.
+    wild: Facts,
+}
 
 /// The expressions of one comparison.
 pub(super) struct Values {
@@ -88,13 +137,23 @@ pub(super) struct Values {
     /// Some expression of the machine code is made from an undefined value.
     uses_undefined: bool,
     sealed: bool,
+    /// Expressions made since [`Values::take_made`].
+    made: Vec<Term>,
+    equal: Equal,
 }
 
 impl Values {
     pub fn new(program: &Program) -> Values {
         let mut terms = Terms::new(program);
         let undefined = terms.intern(Value::Undefined);
-        Values { terms, undefined, uses_undefined: false, sealed: false }
+        Values {
+            terms,
+            undefined,
+            uses_undefined: false,
+            sealed: false,
+            made: Vec::new(),
+            equal: Equal::default(),
+        }
     }
 
     pub fn seal(&mut self) {
@@ -104,7 +163,7 @@ impl Values {
 
     /// The expression in its normal form.
     pub fn make(&mut self, v: Value) -> Term {
-        match self.simplify(v) {
+        let t = match self.simplify(v) {
             Ok(t) => t,
             Err(v) => {
                 if !self.sealed && v.children().contains(&self.undefined) {
@@ -112,7 +171,18 @@ impl Values {
                 }
                 self.terms.intern(v)
             }
+        };
+        if !self.sealed {
+            self.made.push(t);
         }
+        t
+    }
+
+    /// Expressions of the machine code made since the last call, each once, what they are made of first.
+    pub fn take_made(&mut self) -> Vec<Term> {
+        self.made.sort_unstable();
+        self.made.dedup();
+        std::mem::take(&mut self.made)
     }
 
     /// The same, but only if it exists.
@@ -125,7 +195,7 @@ impl Values {
 
     fn is_not(&self, t: Term) -> Option<Term> {
         match self.terms.node(t) {
-            Value::Not(inner) => Some(inner),
+            Value::Not(inner) => Some(self.name(inner)),
             _ => None,
         }
     }
@@ -143,17 +213,15 @@ impl Values {
                 return Ok(a);
             }
             Two(Op::Xor, u, [a, b]) if u == plain => {
-                if let Two(Op::Xor, w, [c, d]) = self.terms.node(b)
-                    && w == plain
-                    && (a == c || a == d)
-                {
-                    return Ok(if a == c { d } else { c });
-                }
-                if let Two(Op::Xor, w, [c, d]) = self.terms.node(a)
-                    && w == plain
-                    && (b == c || b == d)
-                {
-                    return Ok(if b == c { d } else { c });
+                for (a, b) in [(a, b), (b, a)] {
+                    if let Two(Op::Xor, w, [c, d]) = self.terms.node(b)
+                        && w == plain
+                    {
+                        let (c, d) = (self.name(c), self.name(d));
+                        if a == c || a == d {
+                            return Ok(if a == c { d } else { c });
+                        }
+                    }
                 }
                 Two(Op::Xor, u, [a.min(b), a.max(b)])
             }
@@ -176,11 +244,15 @@ impl Values {
             },
             // A register that was made 0 under a condition asks for that condition.
             IsZero(a) => match self.terms.node(a) {
-                Choice(c, [x, y]) => match (self.terms.node(x), self.terms.node(y)) {
-                    (Const(0), Const(1..)) => return Ok(c),
-                    (Const(1..), Const(0)) => Not(c),
-                    _ => IsZero(a),
-                },
+                Choice(c, [x, y]) => {
+                    let of = |t| self.terms.node(self.name(t));
+                    match (of(x), of(y)) {
+                        (Const(0), Const(1..)) => return Ok(self.name(c)),
+                        // The condition of a choice is no inversion.
+                        (Const(1..), Const(0)) => Not(self.name(c)),
+                        _ => IsZero(a),
+                    }
+                }
                 _ => IsZero(a),
             },
             Choice(_, [a, b]) if a == b => return Ok(a),
@@ -190,14 +262,14 @@ impl Values {
                     None => (c, a, b),
                 };
                 if let Choice(d, [x, _]) = self.terms.node(a)
-                    && d == c
+                    && self.name(d) == c
                 {
-                    a = x;
+                    a = self.name(x);
                 }
                 if let Choice(d, [_, y]) = self.terms.node(b)
-                    && d == c
+                    && self.name(d) == c
                 {
-                    b = y;
+                    b = self.name(y);
                 }
                 if a == b {
                     return Ok(a);
@@ -238,38 +310,180 @@ impl Values {
         self.make(Value::Two(Op::Add, plain, [sum, address]))
     }
 
+    // ---- Equality inside a block ----
+
+    /// What stands for an expression in this block.
+    pub fn name(&self, mut t: Term) -> Term {
+        while let Some(&up) = self.equal.up.get(&t) {
+            t = up;
+        }
+        t
+    }
+
+    /// Makes two expressions equal; whether they were not. A constant is the best name, because offsets are recognised by
+    /// it, and something new the worst.
+    fn unite(&mut self, a: Term, b: Term) -> bool {
+        let (a, b) = (self.name(a), self.name(b));
+        if a == b {
+            return false;
+        }
+        let rank = |t: Term| (!matches!(self.terms.node(t), Value::Const(_)), t);
+        let (a, b) = if rank(a) < rank(b) { (a, b) } else { (b, a) };
+        self.equal.up.insert(b, a);
+        true
+    }
+
+    /// Whether an expression has one of these in it.
+    fn is_made_of(&self, t: Term, these: &Facts, depth: u32) -> bool {
+        !these.is_empty()
+            && (these.contains(&t)
+                || depth > 0
+                    && self.terms.node(t).children().iter().any(|&c| self.is_made_of(c, these, depth - 1)))
+    }
+
+    /// Begins a block with these contents of places. `made`: expressions that its machine code makes. From here on,
+    /// contents are facts in names.
+    pub fn enter<'f>(&mut self, places: impl Iterator<Item = &'f mut Facts>, wild: &Facts, made: &[Term]) {
+        self.equal = Equal { wild: wild.clone(), ..Equal::default() };
+        let places: Vec<&mut Facts> = places.filter(|f| !f.is_empty()).collect();
+        for facts in &places {
+            let list: SmallVec<[Term; 8]> =
+                facts.iter().copied().filter(|&t| !self.is_made_of(t, wild, WILD_DEPTH)).collect();
+            for pair in list.windows(2) {
+                self.unite(pair[0], pair[1]);
+            }
+        }
+        if self.equal.up.is_empty() {
+            return;
+        }
+        // What is made from equal parts is equal: what the block makes, and what normal forms look into.
+        let mut list = made.to_vec();
+        for &t in places.iter().flat_map(|f| f.iter()) {
+            for c in self.terms.node(t).children() {
+                list.push(c);
+                list.extend(self.terms.node(c).children());
+            }
+        }
+        list.sort_unstable();
+        list.dedup();
+        for _ in 0..MAX_PASSES {
+            let mut changed = false;
+            for &t in &list {
+                let node = self.terms.node(t);
+                // A normal form looks one step into its parts.
+                let named = |c: &Term| self.equal.up.contains_key(c);
+                let inside = |c: &Term| self.terms.node(*c).children().iter().any(named);
+                if !node.children().iter().any(|c| named(c) || inside(c)) {
+                    continue;
+                }
+                let same = self.make(node.with_children(&|c| self.name(c)));
+                if same != self.undefined && !wild.contains(&same) {
+                    changed |= self.unite(same, t);
+                }
+            }
+            if !changed {
+                break;
+            }
+        }
+        let mut all: Vec<Term> = self.equal.up.keys().copied().collect();
+        all.sort_unstable();
+        for t in all {
+            let name = self.name(t);
+            for t in [name, t] {
+                let list = self.equal.members.entry(name).or_default();
+                if self.terms.is_known(t) && !list.contains(&t) {
+                    list.push(t);
+                }
+            }
+        }
+        for facts in places {
+            let named: Facts = facts.iter().map(|&t| self.name(t)).collect();
+            facts.clear();
+            for t in named {
+                add_fact(facts, t);
+            }
+        }
+    }
+
+    /// Ends the block: contents are facts of the machine code again.
+    pub fn leave<'f>(&mut self, places: impl Iterator<Item = &'f mut Facts>) {
+        for facts in places {
+            let named = std::mem::take(facts);
+            for t in named {
+                match self.equal.members.get(&t) {
+                    Some(list) => list.iter().for_each(|&t| add_fact(facts, t)),
+                    None if self.terms.is_known(t) => add_fact(facts, t),
+                    None => {}
+                }
+            }
+        }
+    }
+
+    /// Adds an expression to facts under its name; whether the machine code has it.
+    fn note(&self, out: &mut Facts, t: Term) -> bool {
+        let name = self.name(t);
+        let known = t != self.undefined && self.terms.is_known(name);
+        if known {
+            add_fact(out, name);
+            // An exchange looks inside.
+            if name != t && matches!(self.terms.node(t), Value::Two(Op::Xor, ..)) {
+                add_fact(out, t);
+            }
+        }
+        known
+    }
+
     /// What an operation makes of contents of which these facts are known: every combination that the machine code knows,
-    /// and what the machine code makes of undefined values, which anything stands for. If it knows none, a few new ones.
+    /// and what the machine code makes of undefined values, which anything stands for; beside them a few that nobody knows.
     pub fn combine(&mut self, sources: &[&Facts], build: &dyn Fn(&[Term]) -> Value) -> Facts {
         let mut out = Facts::new();
         if sources.iter().any(|s| s.is_empty()) {
             return out;
         }
         let extra = usize::from(self.uses_undefined);
-        if extra == 1 || sources.iter().any(|s| s.len() > 1) {
+        let wild = !self.equal.wild.is_empty();
+        if wild || extra == 1 || sources.iter().any(|s| s.len() > 1) {
             let undefined = self.undefined;
             let pick = |s: &Facts, i: usize| s.get(i).copied().unwrap_or(undefined);
             for_each_choice(sources, extra, MAX_LOOKUPS, pick, |list| {
-                if let Some(t) = self.find(build(list)).filter(|&t| t != undefined && self.terms.is_known(t))
-                {
-                    add_fact(&mut out, t);
+                if let Some(t) = self.find(build(list)) {
+                    self.note(&mut out, t);
                 }
             });
-            if !out.is_empty() {
+            // With values that may be anywhere, what is known may be about them only: the contents go on as well.
+            let own = sources.iter().any(|s| s.iter().all(|t| self.equal.wild.contains(t)));
+            if !out.is_empty() && (!wild || own) {
                 return out;
             }
         }
+        let mut limit = if wild { 1 } else { MAX_NEW };
         for_each_choice(
             sources,
             0,
-            MAX_NEW,
+            MAX_LOOKUPS,
             |s, i| s[i],
             |list| {
+                if limit == 0 || list.iter().any(|t| self.equal.wild.contains(t)) {
+                    return;
+                }
+                limit -= 1;
                 let t = self.make(build(list));
-                add_fact(&mut out, t);
+                if !self.note(&mut out, t) {
+                    add_fact(&mut out, t);
+                }
             },
         );
         out
+    }
+
+    /// Whether every lane holds the same: what only words of the streams, constants and the number of the thread make.
+    pub fn is_uniform(&self, t: Term) -> bool {
+        use Value::*;
+        match self.terms.node(t) {
+            Const(_) | Word(..) | Side(..) | Zero(Op::Tidx | Op::Barrierid) => true,
+            Undefined | Payload(_) | Param(..) | Loaded(..) | Unknown(..) | Zero(_) => false,
+            v => v.children().iter().all(|&c| self.is_uniform(c)),
+        }
     }
 
     /// An expression as text, cut off at some depth.
@@ -314,7 +528,7 @@ impl Values {
 
     /// Whether contents with these facts may stand for a value of the machine code.
     pub fn is(&self, facts: &Facts, wanted: Term) -> bool {
-        wanted == self.undefined || facts.contains(&wanted)
+        wanted == self.undefined || facts.contains(&self.name(wanted))
     }
 }
 

@@ -3,7 +3,7 @@
 //! Facts: reference sections 2 (both parts read before anything is written), 5 (signals), 7 (conditions, flags), 10
 //! (delay slots), 12.2 (TMU), 12.6 (scratch), 13.1 to 13.3 (thread switches, program end). Timing rules are the validator's.
 
-use super::program::{Access, Behaviour, EffectKind, operation, question};
+use super::program::{Behaviour, operation, question};
 use super::value::{Value, Values, has_integer_flags};
 use crate::decode::decode;
 use crate::instr::{
@@ -31,6 +31,8 @@ const FLAG_B: usize = 71;
 pub(super) struct State {
     pub regs: Vec<Facts>,
     pub slots: Vec<Facts>,
+    /// Values that any place may hold so far ([`Values::enter`]).
+    pub wild: Facts,
     /// Position in the uniform stream.
     pub uniform: usize,
     /// Classes of stores that have not been waited for.
@@ -76,39 +78,39 @@ pub(super) struct Program<'a> {
 }
 
 /// The multiply register: what a umul24 would add.
-enum Rtop {
+pub(super) enum Rtop {
     Zero,
     Half(Facts, Facts),
     Lost,
 }
 
-struct Machine<'a> {
-    p: &'a Program<'a>,
-    v: &'a mut Values,
-    block: Block,
-    behaviour: &'a Behaviour,
-    s: &'a mut State,
-    word: usize,
-    rtop: Rtop,
-    config: u32,
-    data: SmallVec<[(Facts, Option<Facts>); 4]>,
-    results: VecDeque<Facts>,
-    side: Option<(Facts, u8)>,
-    matched: Vec<bool>,
-    first_unmatched: usize,
-    fence: u32,
-    unknowns: u32,
-    switch_in: u8,
-    ending: bool,
-    barrier: bool,
+pub(super) struct Machine<'a> {
+    pub(super) p: &'a Program<'a>,
+    pub(super) v: &'a mut Values,
+    pub(super) block: Block,
+    pub(super) behaviour: &'a Behaviour,
+    pub(super) s: &'a mut State,
+    pub(super) word: usize,
+    pub(super) rtop: Rtop,
+    pub(super) config: u32,
+    pub(super) data: SmallVec<[(Facts, Option<Facts>); 4]>,
+    pub(super) results: VecDeque<Facts>,
+    pub(super) side: Option<(Facts, u8)>,
+    pub(super) matched: Vec<bool>,
+    pub(super) first_unmatched: usize,
+    pub(super) fence: u32,
+    pub(super) unknowns: u32,
+    pub(super) switch_in: u8,
+    pub(super) ending: bool,
+    pub(super) barrier: bool,
 }
 
-type Done<T> = Result<T, Stop>;
+pub(super) type Done<T> = Result<T, Stop>;
 
 /// A result on its way.
-struct Write {
-    value: Facts,
-    cond: Option<Facts>,
+pub(super) struct Write {
+    pub value: Facts,
+    pub cond: Option<Facts>,
 }
 
 fn index(l: Loc) -> usize {
@@ -116,6 +118,12 @@ fn index(l: Loc) -> usize {
         Loc::Row(r) => (r & 63) as usize,
         Loc::Acc(r) => 64 + r.min(5) as usize,
     }
+}
+
+/// What a compute program has no use for, not even for nothing: nobody says what it does there.
+fn is_of_graphics(op: Op) -> bool {
+    use Op::*;
+    matches!(op, Fxcd | Xcd | Fycd | Ycd | Msf | Revf | Iid | Sampid)
 }
 
 /// Executes the words `from..to` of a block.
@@ -153,11 +161,11 @@ pub(super) fn run(
 }
 
 impl Machine<'_> {
-    fn stop<T>(&self, message: impl Into<String>) -> Done<T> {
+    pub(super) fn stop<T>(&self, message: impl Into<String>) -> Done<T> {
         Err(Stop { word: self.word, inst: None, message: message.into() })
     }
 
-    fn stop_at<T>(&self, inst: u32, message: impl Into<String>) -> Done<T> {
+    pub(super) fn stop_at<T>(&self, inst: u32, message: impl Into<String>) -> Done<T> {
         Err(Stop { word: self.word, inst: Some(inst), message: message.into() })
     }
 
@@ -304,10 +312,11 @@ impl Machine<'_> {
             return self.stop("a branch over lanes that do not live");
         }
         let mut predicates = SmallVec::new();
-        for t in self.s.regs[FLAG_A].clone() {
-            let t = if negate { self.v.not(t) } else { t };
+        let held = self.s.regs[FLAG_A].clone();
+        let asked = if negate { self.negated(held) } else { held };
+        for t in asked {
             let (t, flipped) = question(self.v, lane0, t);
-            predicates.push((t, taken != flipped));
+            predicates.push((self.v.name(t), taken != flipped));
         }
         Ok(WordsLeave::Branch { lane0, predicates, to, uniform })
     }
@@ -324,7 +333,7 @@ impl Machine<'_> {
 
     // ---- Instructions ----
 
-    fn unknown(&mut self) -> Facts {
+    pub(super) fn unknown(&mut self) -> Facts {
         let t = self.v.make(Value::Unknown(self.unknowns, self.block));
         self.unknowns += 1;
         smallvec![t]
@@ -344,7 +353,10 @@ impl Machine<'_> {
             Source::Row(r) => self.register(index(Loc::Row(r))),
             Source::Acc(r) => self.register(index(Loc::Acc(r))),
             Source::Small(code) => match small_value(code) {
-                Some(c) => smallvec![self.v.constant(c)],
+                Some(c) => {
+                    let t = self.v.constant(c);
+                    smallvec![self.v.name(t)]
+                }
                 None => return self.stop("an invalid immediate"),
             },
             Source::None => Facts::new(),
@@ -423,13 +435,17 @@ impl Machine<'_> {
 
     fn uniform_facts(&mut self) -> Done<Facts> {
         let u = self.next_uniform()?;
-        Ok(smallvec![self.v.uniform(u)])
+        let t = self.v.uniform(u);
+        Ok(smallvec![self.v.name(t)])
     }
 
     fn next_side(&mut self) -> Done<Facts> {
         let Some((facts, n)) = self.side.take() else {
             return self.stop("a side-band word without an address");
         };
+        if !self.behaviour.sides.iter().any(|&(a, count)| n < count && self.v.is(&facts, a)) {
+            return self.stop("a side-band word that the program does not read");
+        }
         let value = self.v.combine(&[&facts], &|t| Value::Side(t[0], n));
         self.side = Some((facts, n.saturating_add(1)));
         Ok(value)
@@ -484,7 +500,7 @@ impl Machine<'_> {
                     Rtop::Lost => Facts::new(),
                 }
             }
-            op if op.has_effect() || matches!(op, Op::Nop) => {
+            op if op.has_effect() || is_of_graphics(op) || op == Op::Nop => {
                 return self.stop(format!("{} is not made", op.name()));
             }
             // Over the lanes that the condition selects.
@@ -588,10 +604,11 @@ impl Machine<'_> {
                 }
                 self.reach_barrier()?;
             }
-            // A broadcast is never made; what it leaves is not followed.
+            // A broadcast of the first lane (of a quad, of all) leaves what is the same in all lanes as it is.
             Dest::Magic(magic::QUAD | magic::REP) => {
                 let r = index(Loc::uniform(self.p.version));
-                self.s.regs[r].clear();
+                let same = w.cond.is_none() && w.value.iter().any(|&t| self.v.is_uniform(t));
+                self.s.regs[r] = if same { w.value } else { Facts::new() };
                 written.push(r);
             }
             _ => match to.loc(self.p.version) {
@@ -602,186 +619,6 @@ impl Machine<'_> {
                 }
                 None => return self.stop("a write to a place that is not used"),
             },
-        }
-        Ok(())
-    }
-
-    // ---- Memory ----
-
-    fn reach_barrier(&mut self) -> Done<()> {
-        let behaviour = self.behaviour;
-        let Some(effect) = behaviour.effects.get(self.first_unmatched) else {
-            return self.stop("a barrier that the program does not have");
-        };
-        if effect.kind != EffectKind::Barrier {
-            return self.stop_at(effect.inst, "a barrier comes before this instruction");
-        }
-        if self.s.stores & !MemClass::SPILL.0 != 0 || !self.results.is_empty() {
-            return self.stop_at(effect.inst, "memory accesses are not finished at the barrier");
-        }
-        self.fence = effect.fence;
-        self.take(self.first_unmatched);
-        self.barrier = true;
-        Ok(())
-    }
-
-    fn take(&mut self, n: usize) {
-        self.matched[n] = true;
-        while self.matched.get(self.first_unmatched) == Some(&true) {
-            self.first_unmatched += 1;
-        }
-    }
-
-    /// The slot behind an address, if it is one.
-    fn slot(&self, address: &Facts) -> Option<u32> {
-        address.iter().find_map(|&t| {
-            if t == self.p.spill_base {
-                return Some(0);
-            }
-            let Value::Two(Op::Add, [Unpack::None, Unpack::None], [a, b]) = self.v.terms.node(t) else {
-                return None;
-            };
-            let offset = if a == self.p.spill_base {
-                b
-            } else if b == self.p.spill_base {
-                a
-            } else {
-                return None;
-            };
-            match self.v.terms.node(offset) {
-                Value::Const(c) if c % 64 == 0 => Some(c / 64),
-                _ => None,
-            }
-        })
-    }
-
-    /// A TMU operation starts.
-    fn access(&mut self, w: Write) -> Done<()> {
-        let byte = (self.config & 0xff) as u8;
-        self.config = self.config >> 8 | 0xff00_0000;
-        let data = std::mem::take(&mut self.data);
-        if w.cond.is_none()
-            && byte == 0xff
-            && data.len() <= 1
-            && let Some(slot) = self.slot(&w.value)
-            && slot < self.p.slots
-        {
-            return self.spill(slot, data.into_iter().next());
-        }
-        let behaviour = self.behaviour;
-        let Some(n) = self.find(byte, &w, &data) else {
-            return match behaviour.effects.get(self.first_unmatched) {
-                Some(e) => {
-                    let why = self.difference(&e.kind, byte, &w, &data);
-                    self.stop_at(e.inst, format!("a memory access does something else: {why}"))
-                }
-                None => self.stop("a memory access that the program does not have"),
-            };
-        };
-        let effect = &behaviour.effects[n];
-        for k in self.first_unmatched..n {
-            if !self.matched[k] && effect.conflicts(&behaviour.effects[k]) {
-                return self.stop_at(behaviour.effects[k].inst, "an access overtakes this one");
-            }
-        }
-        if effect.fence > self.fence {
-            if self.s.stores & !MemClass::SPILL.0 != 0 {
-                return self.stop_at(effect.inst, "stores before it are not waited for");
-            }
-            self.fence = effect.fence;
-        }
-        let EffectKind::Access(a) = &effect.kind else {
-            return self.stop("a memory access that is a barrier");
-        };
-        if a.reads && self.s.stores & a.class.0 != 0 {
-            return self.stop_at(effect.inst, "it may read what a store before it has not written yet");
-        }
-        if a.writes && !a.reads {
-            self.s.stores |= a.class.0;
-        }
-        for k in 0..a.results {
-            let t = self.v.make(Value::Loaded(effect.inst, k, self.block));
-            self.results.push_back(smallvec![t]);
-        }
-        self.take(n);
-        Ok(())
-    }
-
-    /// Accesses that are looked at for one word.
-    const WINDOW: usize = 64;
-
-    fn find(&self, byte: u8, w: &Write, data: &[(Facts, Option<Facts>)]) -> Option<usize> {
-        let end = self.behaviour.effects.len().min(self.first_unmatched + Self::WINDOW);
-        (self.first_unmatched..end).find(|&n| {
-            !self.matched[n]
-                && matches!(&self.behaviour.effects[n].kind, EffectKind::Access(a) if self.fits(a, byte, w, data))
-        })
-    }
-
-    fn same_condition(&self, wanted: Option<Term>, got: &Option<Facts>) -> bool {
-        match (wanted, got) {
-            (None, None) => true,
-            (Some(t), Some(f)) => self.v.is(f, t),
-            _ => false,
-        }
-    }
-
-    fn fits(&self, a: &Access, byte: u8, w: &Write, data: &[(Facts, Option<Facts>)]) -> bool {
-        a.byte == byte
-            && a.data.len() == data.len()
-            && self.same_condition(a.condition, &w.cond)
-            && self.v.is(&w.value, a.address)
-            && a.data.iter().zip(data).all(|(&t, (f, c))| {
-                // Data may be there for more lanes than take part.
-                self.v.is(f, t) && (c.is_none() || self.same_condition(a.condition, c))
-            })
-    }
-
-    fn difference(&self, kind: &EffectKind, byte: u8, w: &Write, data: &[(Facts, Option<Facts>)]) -> String {
-        let pair = |what: &str, wanted: Term, got: &Facts| {
-            format!(
-                "another {what}, {} instead of {}",
-                self.v.facts_text(got, DEPTH),
-                self.v.text(wanted, DEPTH)
-            )
-        };
-        let EffectKind::Access(a) = kind else { return "it crosses a barrier".to_owned() };
-        if a.byte != byte || a.data.len() != data.len() {
-            return "another operation".to_owned();
-        }
-        if !self.v.is(&w.value, a.address) {
-            return pair("address", a.address, &w.value);
-        }
-        match (a.condition, &w.cond) {
-            (Some(c), Some(got)) if !self.v.is(got, c) => return pair("condition", c, got),
-            (None, Some(_)) | (Some(_), None) => return "other lanes".to_owned(),
-            _ => {}
-        }
-        match a.data.iter().zip(data).find(|(t, (f, _))| !self.v.is(f, **t)) {
-            Some((&t, (f, _))) => pair("data word", t, f),
-            None => "data for other lanes".to_owned(),
-        }
-    }
-
-    fn spill(&mut self, slot: u32, data: Option<(Facts, Option<Facts>)>) -> Done<()> {
-        match data {
-            Some((_, Some(_))) => return self.stop("a spill under a condition"),
-            Some((value, None)) => {
-                let slot = slot as usize;
-                if self.s.slots.len() <= slot {
-                    self.s.slots.resize(slot + 1, Facts::new());
-                }
-                self.s.slots[slot] = value;
-                self.s.stores |= MemClass::SPILL.0;
-            }
-            None => {
-                if self.s.stores & MemClass::SPILL.0 != 0 {
-                    return self.stop("a fill before the spills are waited for");
-                }
-                let facts = self.s.slots.get(slot as usize).cloned().unwrap_or_default();
-                let facts = if facts.is_empty() { self.unknown() } else { facts };
-                self.results.push_back(facts);
-            }
         }
         Ok(())
     }

@@ -1,0 +1,199 @@
+//! The memory accesses of the words, against the effects that the machine code has.
+//!
+//! Facts: reference sections 12.2 (TMU), 12.6 (scratch), 13.3 (barriers).
+
+use super::program::{Access, EffectKind};
+use super::value::Value;
+use super::words::{DEPTH, Done, Machine, Write};
+use crate::instr::{Op, Unpack};
+use crate::mops::MemClass;
+use kempe_mir::symbolic::{Facts, Term};
+use smallvec::smallvec;
+
+impl Machine<'_> {
+    pub(super) fn reach_barrier(&mut self) -> Done<()> {
+        if self.barrier {
+            return self.stop("a barrier before the thread switch of another");
+        }
+        let behaviour = self.behaviour;
+        let Some(effect) = behaviour.effects.get(self.first_unmatched) else {
+            return self.stop("a barrier that the program does not have");
+        };
+        if effect.kind != EffectKind::Barrier {
+            return self.stop_at(effect.inst, "a barrier comes before this instruction");
+        }
+        if self.s.stores & !MemClass::SPILL.0 != 0 || !self.results.is_empty() {
+            return self.stop_at(effect.inst, "memory accesses are not finished at the barrier");
+        }
+        self.fence = effect.fence;
+        self.take(self.first_unmatched);
+        self.barrier = true;
+        Ok(())
+    }
+
+    fn take(&mut self, n: usize) {
+        self.matched[n] = true;
+        while self.matched.get(self.first_unmatched) == Some(&true) {
+            self.first_unmatched += 1;
+        }
+    }
+
+    /// The slot behind an address, if it is one.
+    fn slot(&self, address: &Facts) -> Option<u32> {
+        let base = self.v.name(self.p.spill_base);
+        address.iter().find_map(|&t| {
+            if t == base {
+                return Some(0);
+            }
+            let Value::Two(Op::Add, [Unpack::None, Unpack::None], [a, b]) = self.v.terms.node(t) else {
+                return None;
+            };
+            let offset = if a == base {
+                b
+            } else if b == base {
+                a
+            } else {
+                return None;
+            };
+            match self.v.terms.node(offset) {
+                Value::Const(c) if c % 64 == 0 => Some(c / 64),
+                _ => None,
+            }
+        })
+    }
+
+    /// A TMU operation starts.
+    pub(super) fn access(&mut self, w: Write) -> Done<()> {
+        let byte = (self.config & 0xff) as u8;
+        self.config = self.config >> 8 | 0xff00_0000;
+        let data = std::mem::take(&mut self.data);
+        if w.cond.is_none()
+            && byte == 0xff
+            && data.len() <= 1
+            && let Some(slot) = self.slot(&w.value)
+            && slot < self.p.slots
+        {
+            return self.spill(slot, data.into_iter().next());
+        }
+        let behaviour = self.behaviour;
+        let Some(n) = self.find(byte, &w, &data) else {
+            return match behaviour.effects.get(self.first_unmatched) {
+                Some(e) => {
+                    let why = self.difference(&e.kind, byte, &w, &data);
+                    self.stop_at(e.inst, format!("a memory access does something else: {why}"))
+                }
+                None => self.stop("a memory access that the program does not have"),
+            };
+        };
+        let effect = &behaviour.effects[n];
+        // 13.3: the barrier takes effect at its switch.
+        if self.barrier {
+            return self.stop_at(effect.inst, "it is done before the thread switch of the barrier before it");
+        }
+        for k in self.first_unmatched..n {
+            if !self.matched[k] && effect.conflicts(&behaviour.effects[k]) {
+                return self.stop_at(behaviour.effects[k].inst, "an access overtakes this one");
+            }
+        }
+        if effect.fence > self.fence {
+            if self.s.stores & !MemClass::SPILL.0 != 0 {
+                return self.stop_at(effect.inst, "stores before it are not waited for");
+            }
+            self.fence = effect.fence;
+        }
+        let EffectKind::Access(a) = &effect.kind else {
+            return self.stop("a memory access that is a barrier");
+        };
+        if a.reads && self.s.stores & a.class.0 != 0 {
+            return self.stop_at(effect.inst, "it may read what a store before it has not written yet");
+        }
+        if a.writes && !a.reads {
+            self.s.stores |= a.class.0;
+        }
+        for k in 0..a.results {
+            let t = self.v.make(Value::Loaded(effect.inst, k, self.block));
+            self.results.push_back(smallvec![self.v.name(t)]);
+        }
+        self.take(n);
+        Ok(())
+    }
+
+    /// Accesses that are looked at for one word.
+    const WINDOW: usize = 64;
+
+    fn find(&self, byte: u8, w: &Write, data: &[(Facts, Option<Facts>)]) -> Option<usize> {
+        let end = self.behaviour.effects.len().min(self.first_unmatched + Self::WINDOW);
+        (self.first_unmatched..end).find(|&n| {
+            !self.matched[n]
+                && matches!(&self.behaviour.effects[n].kind, EffectKind::Access(a) if self.fits(a, byte, w, data))
+        })
+    }
+
+    fn same_condition(&self, wanted: Option<Term>, got: &Option<Facts>) -> bool {
+        match (wanted, got) {
+            (None, None) => true,
+            (Some(t), Some(f)) => self.v.is(f, t),
+            _ => false,
+        }
+    }
+
+    fn fits(&self, a: &Access, byte: u8, w: &Write, data: &[(Facts, Option<Facts>)]) -> bool {
+        a.byte == byte
+            && a.data.len() == data.len()
+            && self.same_condition(a.condition, &w.cond)
+            && self.v.is(&w.value, a.address)
+            && a.data.iter().zip(data).all(|(&t, (f, c))| {
+                // Data may be there for more lanes than take part.
+                self.v.is(f, t) && (c.is_none() || self.same_condition(a.condition, c))
+            })
+    }
+
+    fn difference(&self, kind: &EffectKind, byte: u8, w: &Write, data: &[(Facts, Option<Facts>)]) -> String {
+        let pair = |what: &str, wanted: Term, got: &Facts| {
+            format!(
+                "another {what}, {} instead of {}",
+                self.v.facts_text(got, DEPTH),
+                self.v.text(wanted, DEPTH)
+            )
+        };
+        let EffectKind::Access(a) = kind else { return "it crosses a barrier".to_owned() };
+        if a.byte != byte || a.data.len() != data.len() {
+            return "another operation".to_owned();
+        }
+        if !self.v.is(&w.value, a.address) {
+            return pair("address", a.address, &w.value);
+        }
+        match (a.condition, &w.cond) {
+            (Some(c), Some(got)) if !self.v.is(got, c) => return pair("condition", c, got),
+            (None, Some(_)) | (Some(_), None) => return "other lanes".to_owned(),
+            _ => {}
+        }
+        match a.data.iter().zip(data).find(|(t, (f, _))| !self.v.is(f, **t)) {
+            Some((&t, (f, _))) => pair("data word", t, f),
+            None => "data for other lanes".to_owned(),
+        }
+    }
+
+    fn spill(&mut self, slot: u32, data: Option<(Facts, Option<Facts>)>) -> Done<()> {
+        match data {
+            Some((_, Some(_))) => return self.stop("a spill under a condition"),
+            Some((value, None)) => {
+                let slot = slot as usize;
+                if self.s.slots.len() <= slot {
+                    self.s.slots.resize(slot + 1, Facts::new());
+                }
+                self.s.slots[slot] = value;
+                self.s.stores |= MemClass::SPILL.0;
+            }
+            None => {
+                if self.s.stores & MemClass::SPILL.0 != 0 {
+                    return self.stop("a fill before the spills are waited for");
+                }
+                let facts = self.s.slots.get(slot as usize).cloned().unwrap_or_default();
+                let facts = if facts.is_empty() { self.unknown() } else { facts };
+                self.results.push_back(facts);
+            }
+        }
+        Ok(())
+    }
+}
