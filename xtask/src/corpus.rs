@@ -74,9 +74,13 @@ fn bits(ty: &str, value: &str) -> Option<u64> {
 }
 
 impl Entry {
-    /// The modules of the first milestone: compute without textures, images, subgroups, 64-bit atomics.
+    /// It uses images or textures.
+    pub fn has_images(&self) -> bool {
+        self.features.contains("texture") || self.features.contains("image")
+    }
+
+    /// Compute without subgroups and 64-bit atomics.
     pub fn is_plain_compute(&self) -> bool {
-        self.stage == "comp"
-            && ["texture", "image", "subgroup", "int64atomic"].iter().all(|f| !self.features.contains(*f))
+        self.stage == "comp" && ["subgroup", "int64atomic"].iter().all(|f| !self.features.contains(*f))
     }
 }

@@ -105,7 +105,8 @@ pub fn compare(made: &Made, inputs: &Inputs, schedule: u64) -> Result<Agreement,
     how.step_limit = STEPS;
     let expected = interp::run(&made.lowered, &env, &how).map_err(Trouble::Input)?;
     let undefined = !expected.undefined.is_empty();
-    let want = env.buffer_contents(&expected.memory);
+    let mut want = env.buffer_contents(&expected.memory);
+    want.extend(env.image_contents(&expected.memory));
     // The interpreter runs one batch after the other. A program whose result depends on the order (atomics whose old
     // value is used, races) can only be compared in that order.
     let mut result = Err(Trouble::Wrong(String::new()));

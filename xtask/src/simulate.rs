@@ -122,6 +122,7 @@ pub fn run(args: &[String]) -> ExitCode {
     let verbose = args.iter().any(|a| a == "-v");
     let (want, seeds, step) = (number("--want", usize::MAX), number("--seeds", 16), number("--step", 1));
     let only = value("--only");
+    let images = args.iter().any(|a| a == "--images");
     let mut how = judge::Options::default();
     match value("--level").as_deref() {
         Some("0") => how.level = kempe_opt::Level::O0,
@@ -141,6 +142,7 @@ pub fn run(args: &[String]) -> ExitCode {
     let chosen: Vec<Entry> = entries
         .into_iter()
         .filter(|e| e.is_plain_compute())
+        .filter(|e| !images || e.has_images())
         .filter(|e| only.as_ref().is_none_or(|o| e.file.contains(o.as_str())))
         .step_by(step.max(1))
         .take(want)

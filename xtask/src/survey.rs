@@ -62,6 +62,7 @@ pub fn run(args: &[String]) -> ExitCode {
     let verify = args.iter().any(|a| a == "--verify");
     let value = |name: &str| args.iter().position(|a| a == name).and_then(|n| args.get(n + 1)).cloned();
     let only = value("--only");
+    let images = args.iter().any(|a| a == "--images");
     let dump = value("--list");
     let entries = match corpus::entries() {
         Ok(e) => e,
@@ -78,6 +79,7 @@ pub fn run(args: &[String]) -> ExitCode {
     let chosen: Vec<corpus::Entry> = entries
         .into_iter()
         .filter(|e| if all { e.stage == "comp" } else { e.is_plain_compute() })
+        .filter(|e| !images || e.has_images())
         .filter(|e| only.as_ref().is_none_or(|o| e.file.contains(o.as_str())))
         .collect();
     let start = std::time::Instant::now();

@@ -131,6 +131,9 @@ pub struct Run {
     /// Contents of a buffer: a file, zero:BYTES, random:BYTES, TYPE:value,value,… or TYPE:first..end
     #[arg(short, long, value_name = "SET:BINDING=CONTENTS", value_parser = binding_is)]
     pub buffer: Vec<BindingIs>,
+    /// An image: its size, format (if the shader does not name one) and contents (zeros if not given)
+    #[arg(long, value_name = "SET:BINDING=SIZE[:FORMAT[:CONTENTS]]", value_parser = binding_is)]
+    pub image: Vec<BindingIs>,
     /// Push constants: contents as for a buffer, or hexadecimal bytes
     #[arg(long, value_name = "CONTENTS")]
     pub push: Option<String>,
@@ -160,7 +163,7 @@ pub struct Run {
     #[arg(long)]
     pub counts: bool,
     /// The file describes machine code that was made elsewhere, its memory and what must come out
-    #[arg(long, conflicts_with_all = ["buffer", "push", "random", "print", "write", "expect", "target"])]
+    #[arg(long, conflicts_with_all = ["buffer", "image", "push", "random", "print", "write", "expect", "target"])]
     pub raw: bool,
     /// Draw the thread that runs after each thread switch with this seed, instead of taking turns
     #[arg(long, value_name = "SEED", default_value = "0", hide_default_value = true)]

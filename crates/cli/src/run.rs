@@ -6,8 +6,9 @@ use crate::compile::{self, code_options, front_options, limits};
 use crate::{code, io};
 use kempe::compile::{Keep, Options, Source};
 use kempe::data::{self, Element};
-use kempe::exec::{BufferInput, Inputs};
+use kempe::exec::{BufferInput, ImageInput, Inputs};
 use kempe::ir::ResKind;
+use kempe::ir::image::{Format, ImageDesc};
 use kempe::limits::{Stopped, guarded};
 use kempe::run::{BufferOutput, RunError, RunOptions, RunReport};
 use std::fmt::Write;
@@ -244,6 +245,38 @@ fn push(text: &str, random: &mut kempe::inputs::Random) -> Res<Vec<u8>> {
     }
 }
 
+/// An image from a description `WIDTHxHEIGHT:FORMAT:CONTENTS` of which format and contents may be missing.
+fn image(
+    given: &BindingIs,
+    resources: &[kempe::ir::Resource],
+    random: &mut kempe::inputs::Random,
+) -> Res<ImageInput> {
+    let BindingIs { binding, value } = given;
+    let &Binding { set, binding: number, element, .. } = binding;
+    let declared = resources.iter().find(|r| r.kind.is_image() && (r.set, r.binding) == (set, number));
+    let Some(info) = declared.and_then(|r| r.image) else {
+        return wrong(format!("there is no image at {set}:{number}"));
+    };
+    let mut parts = value.splitn(3, ':');
+    let size = parts.next().unwrap_or_default();
+    let axes = info.axes().len();
+    let numbers: Option<Vec<u32>> = size.split('x').map(|n| n.parse().ok()).collect();
+    let Some(numbers) = numbers.filter(|n| n.len() == axes) else {
+        let example = ["64", "64x64", "64x64x4"][axes.clamp(1, 3) - 1];
+        return wrong(format!("{binding}: `{size}` is not a size like {example}"));
+    };
+    let format = match parts.next() {
+        None | Some("") => info.storage_format(),
+        Some(name) => match Format::from_name(name) {
+            Some(format) => format,
+            None => return wrong(format!("{binding}: `{name}` is not a format like rgba8 or r32ui")),
+        },
+    };
+    let bytes = parts.next().map_or(Ok(Vec::new()), |text| contents(text, Some(random)))?;
+    let desc = ImageDesc::new(&info, format, &numbers);
+    Ok(ImageInput { set, binding: number, element, desc, bytes })
+}
+
 fn inputs(args: &Run, drawn: Option<Inputs>, resources: &[kempe::ir::Resource]) -> Res<Inputs> {
     let mut random = kempe::inputs::Random(args.random.unwrap_or(0));
     let mut inputs = Inputs::new(args.groups);
@@ -251,6 +284,9 @@ fn inputs(args: &Run, drawn: Option<Inputs>, resources: &[kempe::ir::Resource]) 
         let &Binding { set, binding, element, .. } = binding;
         let bytes = contents(value, Some(&mut random))?;
         inputs.buffers.push(BufferInput { set, binding, element, bytes });
+    }
+    for image in &args.image {
+        inputs.images.push(self::image(image, resources, &mut random)?);
     }
     if let Some(text) = &args.push {
         inputs.push = push(text, &mut random)?;
@@ -265,6 +301,12 @@ fn inputs(args: &Run, drawn: Option<Inputs>, resources: &[kempe::ir::Resource]) 
         // Several resources may share a binding.
         if !inputs.buffers.iter().any(|b| (b.set, b.binding, b.element) == place) {
             inputs.buffers.push(buffer);
+        }
+    }
+    for image in drawn.images {
+        let place = (image.set, image.binding, image.element);
+        if !inputs.images.iter().any(|i| (i.set, i.binding, i.element) == place) {
+            inputs.images.push(image);
         }
     }
     if args.push.is_none() {
@@ -300,7 +342,9 @@ const RANDOM_TAIL: u32 = 1024;
 
 fn known(binding: &Binding, inputs: &Inputs) -> Res<()> {
     let place = (binding.set, binding.binding, binding.element);
-    if inputs.buffers.iter().any(|b| (b.set, b.binding, b.element) == place) {
+    if inputs.buffers.iter().any(|b| (b.set, b.binding, b.element) == place)
+        || inputs.images.iter().any(|i| (i.set, i.binding, i.element) == place)
+    {
         return Ok(());
     }
     wrong(format!("no buffer is bound at {binding}: give it with --buffer {binding}=…"))

@@ -3,7 +3,7 @@
 mod common;
 
 use common::Folder;
-use common::spirv::sample;
+use common::spirv::{image_writer, sample};
 
 const ARGS: [&str; 6] = ["run", "a.spv", "--groups", "2", "--buffer", "0:0=u32:0..128"];
 
@@ -181,4 +181,29 @@ fn raw_programs_run_and_are_compared() {
     folder.run(&["run", "--raw", "raw.json"]).says(1, &["raw.json: error: missing field"]);
     std::fs::remove_file(folder.path("raw.bin")).unwrap();
     folder.run(&["run", "--raw", "raw.json"]).says(1, &["raw.bin: no such file"]);
+}
+
+#[test]
+fn images_are_bound_shown_and_compared() {
+    let folder = Folder::new("run-image");
+    folder.file("a.spv", image_writer());
+    let row = |x: f32| format!("{x},{x},1,1");
+    let want = format!("f32:{},{},{},{}", row(0.0), row(0.25), row(0.0), row(0.25));
+    let expect = format!("0:1={want}");
+    for how in [&["-t", "v3d42"][..], &["-t", "v3d71", "--threads", "2", "--compare"], &["--interpret"]] {
+        let mut args = vec!["run", "a.spv", "--groups", "2,2", "--image", "0:1=2x2", "--expect", &expect];
+        args.extend(how);
+        folder.run(&args).quiet();
+    }
+    folder.run(&["compile", "a.spv", "-t", "v3d71", "--emit", "artifact", "-o", "a.json"]).quiet();
+    let text = folder.run(&["run", "a.json", "--groups", "2", "--image", "0:1=3x1", "--print", "0:1:f32"]);
+    let text = text.quiet().text();
+    assert!(text.contains("0.25"), "{text}");
+    let run = |image: &str| folder.run(&["run", "a.json", "--groups", "1", "--image", image]);
+    run("0:1=4").says(1, &["size like 64x64"]);
+    run("0:2=4x4").says(1, &["no image at 0:2"]);
+    run("0:1=4x4:rgba9").says(1, &["rgba9", "format"]);
+    run("0:1=4x4:rgba8").says(1, &["rgba8", "stores rgba32f"]);
+    run("0:1=4x4::u32:0..100").says(1, &["256 bytes, 400"]);
+    folder.run(&["run", "a.json", "--groups", "1"]).says(1, &["no texture state"]);
 }

@@ -236,6 +236,15 @@ impl Format {
         out
     }
 
+    /// A colour in pairs: two halves in a word for float formats, the low 16 bits of integers.
+    pub fn halves(self, color: Texel) -> Texel {
+        let pair = |a: u32, b: u32| match self.component() {
+            Component::F32 => eval::pack_half(a, b),
+            _ => a & 0xffff | b << 16,
+        };
+        [pair(color[0], color[1]), pair(color[2], color[3]), 0, 0]
+    }
+
     fn decode_component(self, bits: u32, field: u32) -> u32 {
         let mask = if bits == 32 { u32::MAX } else { (1 << bits) - 1 };
         let unsigned = field & mask;

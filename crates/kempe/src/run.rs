@@ -1,7 +1,7 @@
 //! Running an artifact on the simulator of its target, without the compiler.
 
 use crate::{data, target};
-use kempe_ir::exec::{Environment, Inputs, Sizes};
+use kempe_ir::exec::{Environment, Inputs, Memory, Sizes};
 use kempe_ir::inputs::{Ranges, Usage};
 use kempe_ir::{Module, Space, Variable, interp};
 use kempe_mir::{Artifact, UniformSource};
@@ -28,7 +28,7 @@ impl Default for RunOptions {
     }
 }
 
-/// A buffer after the run.
+/// A buffer or an image after the run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BufferOutput {
     pub set: u32,
@@ -53,7 +53,7 @@ pub struct ThreadCounts {
 /// What a run gave.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RunReport {
-    /// In the order of the inputs.
+    /// Buffers, then images, each in the order of the inputs.
     pub buffers: Vec<BufferOutput>,
     /// How often each instruction word was executed, over all threads.
     pub counts: Vec<u64>,
@@ -132,25 +132,33 @@ pub(crate) fn interpreted(
     if !outcome.undefined.is_empty() {
         warnings.push(format!("undefined data has an effect in {} places", outcome.undefined.len()));
     }
-    let contents = environment.buffer_contents(&outcome.memory);
-    let buffers = environment.buffers.iter().zip(contents).map(|(place, bytes)| BufferOutput {
-        set: place.set,
-        binding: place.binding,
-        element: place.element,
-        bytes: bytes.to_vec(),
-    });
     Ok(RunReport {
-        buffers: buffers.collect(),
+        buffers: outputs(&environment, &outcome.memory),
         instructions: outcome.steps,
         warnings,
         ..RunReport::default()
     })
 }
 
+/// Contents of all buffers, then of all images, in the order of the inputs.
+pub(crate) fn outputs(environment: &Environment, memory: &Memory) -> Vec<BufferOutput> {
+    let buffers = environment.buffers.iter().map(|b| (b.set, b.binding, b.element));
+    let images = environment.images.iter().map(|i| (i.set, i.binding, i.element));
+    let contents = environment.buffer_contents(memory).into_iter().chain(environment.image_contents(memory));
+    let output = |((set, binding, element), bytes): (_, &[u8])| BufferOutput {
+        set,
+        binding,
+        element,
+        bytes: bytes.to_vec(),
+    };
+    buffers.chain(images).zip(contents).map(output).collect()
+}
+
 /// The source line of what stopped the interpreter.
 fn stop_place(module: &Module, stop: &interp::Stop) -> Option<String> {
     let inst = match stop {
         interp::Stop::Fault { inst, .. }
+        | interp::Stop::Texel { inst, .. }
         | interp::Stop::Misaligned { inst, .. }
         | interp::Stop::DivergentBarrier { inst, .. } => *inst,
         _ => return None,
@@ -216,6 +224,12 @@ pub fn check_inputs(resources: &[kempe_ir::Resource], inputs: &Inputs) -> Result
             return Err(RunError::Setup(format!(
                 "there is no buffer at {set}:{binding}; the shader uses {known}"
             )));
+        }
+    }
+    for image in &inputs.images {
+        let (set, binding) = (image.set, image.binding);
+        if !resources.iter().any(|r| r.kind.is_image() && (r.set, r.binding) == (set, binding)) {
+            return Err(RunError::Setup(format!("there is no image at {set}:{binding}")));
         }
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 use crate::compile::{CodeOptions, Compiled, Keep, Stopwatch, TargetError};
 use crate::raw::{RawProgram, RawRun};
-use crate::run::{self, BufferOutput, RunError, RunOptions, RunReport, ThreadCounts};
+use crate::run::{self, RunError, RunOptions, RunReport, ThreadCounts};
 use crate::target::{CodeFacts, Target, TextError, Violation};
 use kempe_ir::exec::{Inputs, LANES, Memory, Sizes};
 use kempe_ir::{Module, interp};
@@ -146,6 +146,7 @@ impl Target for V3d {
             dispatch.scratch =
                 Some(Scratch { base: environment.scratch_base, bytes_per_thread: scratch_bytes });
         }
+        dispatch.images = environment.images.clone();
         let mut memory = std::mem::take(&mut environment.memory);
         let outcome = sim::run(&program, &dispatch, &mut memory, &sim_options(options));
         outcome.result.clone().map_err(|fault| {
@@ -155,14 +156,7 @@ impl Target for V3d {
             });
             RunError::Program(format!("{fault}{word}"))
         })?;
-        let contents = environment.buffer_contents(&memory);
-        let buffers = environment.buffers.iter().zip(contents).map(|(place, bytes)| BufferOutput {
-            set: place.set,
-            binding: place.binding,
-            element: place.element,
-            bytes: bytes.to_vec(),
-        });
-        Ok(RunReport { buffers: buffers.collect(), ..report(&outcome) })
+        Ok(RunReport { buffers: run::outputs(&environment, &memory), ..report(&outcome) })
     }
 
     fn interpret(

@@ -179,10 +179,19 @@ pub fn compile(
         constant_data: m.constant_data,
         uses_barrier: best.uses_barrier,
         may_share_batches: lowered.may_share_batches,
-        resources: m.resources.values().cloned().collect(),
+        resources: m.resources.values().map(with_format).collect(),
         stats: best.stats,
         attempts,
     })
+}
+
+/// The code stores texels in one format, so the artifact says which.
+fn with_format(r: &kempe_ir::Resource) -> kempe_ir::Resource {
+    let mut r = r.clone();
+    if let Some(image) = r.image.as_mut().filter(|_| r.kind == kempe_ir::ResKind::Image) {
+        image.format = Some(image.storage_format());
+    }
+    r
 }
 
 fn attempt(

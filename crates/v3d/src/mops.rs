@@ -94,6 +94,8 @@ impl MemClass {
     pub const PRIVATE: MemClass = MemClass(4);
     /// Spill slots.
     pub const SPILL: MemClass = MemClass(8);
+    /// Texels of images that the program writes.
+    pub const IMAGE: MemClass = MemClass(16);
 }
 
 /// The type field of a general TMU access (reference 12.2).
@@ -107,6 +109,41 @@ pub enum TmuType {
     U8,
     U16,
     Word,
+}
+
+/// Registers that an access of the texture unit writes before the S coordinate, in this order (reference 12.2).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Coordinates {
+    pub t: bool,
+    pub r: bool,
+    /// Array layer or face.
+    pub i: bool,
+    /// Level of detail.
+    pub b: bool,
+}
+
+impl Coordinates {
+    /// Writes, that of S included.
+    pub fn count(self) -> usize {
+        1 + [self.t, self.r, self.i, self.b].iter().filter(|&&x| x).count()
+    }
+}
+
+/// An access of the texture unit to a texel by its integer coordinates (reference 12.2).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct TextureOp {
+    /// P0: the texture state with the mask of result words in its low bits.
+    pub p0: UniformSource,
+    /// P1 and P2, where they are not the default.
+    pub p1: Option<u32>,
+    pub p2: Option<u32>,
+    pub coordinates: Coordinates,
+    /// Words written with it.
+    pub data: u8,
+    /// Result words.
+    pub results: u8,
+    pub writes: bool,
+    pub class: MemClass,
 }
 
 /// When a branch is taken.
@@ -143,6 +180,8 @@ pub enum MInst {
     TmuStore { ty: TmuType, count: u8, class: MemClass, test: Option<Test> },
     /// Atomic of operation code `op`; `data` data words (0: increment, decrement; 2: compare, new). One result.
     TmuAtomic { op: u8, data: u8, class: MemClass, test: Option<Test> },
+    /// A texel access: its uses are S, the other coordinates in their order, then data words.
+    Texture { op: TextureOp, test: Option<Test> },
     /// All stores so far are done before anything that follows.
     TmuWait,
     /// Work-group barrier, after a [`MInst::TmuWait`].
@@ -159,6 +198,7 @@ impl kempe_mir::order::Schedule for MInst {
     fn latency(&self) -> u32 {
         match self {
             MInst::TmuLoad { .. } | MInst::TmuAtomic { .. } => TMU_LATENCY,
+            MInst::Texture { op, .. } if op.results != 0 => TMU_LATENCY,
             MInst::Sideband { .. } => 5,
             MInst::Alu { op, .. } if op.is_sfu() => 2,
             MInst::Select { .. } | MInst::Mul32 { .. } => 2,
@@ -172,6 +212,9 @@ impl kempe_mir::order::Schedule for MInst {
             MInst::TmuLoad { class, .. } if class == MemClass::READ_ONLY => Memory::None,
             MInst::TmuLoad { class, .. } => Memory::Read(class.0),
             MInst::TmuStore { class, .. } | MInst::TmuAtomic { class, .. } => Memory::Write(class.0),
+            MInst::Texture { op, .. } if op.writes => Memory::Write(op.class.0),
+            MInst::Texture { op, .. } if op.class == MemClass::READ_ONLY => Memory::None,
+            MInst::Texture { op, .. } => Memory::Read(op.class.0),
             MInst::TmuWait | MInst::Barrier => Memory::Fence,
             _ => Memory::None,
         }

@@ -114,6 +114,20 @@ impl Display for MInst {
                 write!(f, "atomic {op} x{data} class {}", class.0)?;
                 guard(f, test)
             }
+            MInst::Texture { op, test } => {
+                write!(f, "texture {:?}", op.p0)?;
+                for p in [op.p1, op.p2].into_iter().flatten() {
+                    write!(f, " {p:#x}")?;
+                }
+                let c = op.coordinates;
+                for (used, name) in [(true, "s"), (c.t, "t"), (c.r, "r"), (c.i, "i"), (c.b, "b")] {
+                    if used {
+                        write!(f, " {name}")?;
+                    }
+                }
+                write!(f, " data x{} class {}", op.data, op.class.0)?;
+                guard(f, test)
+            }
             MInst::TmuWait => f.write_str("wait"),
             MInst::Barrier => f.write_str("barrier"),
             MInst::Branch { test, when } => {

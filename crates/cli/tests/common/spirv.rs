@@ -72,6 +72,36 @@ pub fn sample() -> Vec<u8> {
     double_and_increment(&[(5, "main")])
 }
 
+/// A module that writes the work-group id of x, divided by 4 as a float, to red and green of an image at 0:1 that has no
+/// format, and 1 to blue and alpha.
+pub fn image_writer() -> Vec<u8> {
+    let mut w = Words(vec![0x0723_0203, 0x0001_0300, 0, 64, 0]);
+    w.op(17, &[1]).op(17, &[56]); // capabilities Shader, StorageImageWriteWithoutFormat
+    w.op(14, &[0, 1]);
+    w.entry_point(5, 40, "main", &[31]);
+    w.op(16, &[40, 17, 1, 1, 1]); // local size
+    w.op(71, &[31, 11, 26]); // built-in WorkgroupId
+    w.op(71, &[30, 34, 0]).op(71, &[30, 33, 1]); // set 0, binding 1
+    w.op(71, &[30, 25]); // NonReadable
+    w.op(19, &[1]).op(33, &[2, 1]); // void, function type
+    w.op(21, &[3, 32, 0]).op(22, &[4, 32]); // u32, f32
+    w.op(23, &[5, 3, 3]).op(23, &[6, 3, 2]).op(23, &[7, 4, 4]); // uvec3, uvec2, vec4
+    w.op(25, &[8, 4, 1, 0, 0, 0, 2, 0]); // image of f32: 2D, storage, no format
+    w.op(32, &[9, 0, 8]).op(32, &[10, 1, 5]); // pointers: UniformConstant, Input
+    w.op(43, &[4, 20, 0.25f32.to_bits()]).op(43, &[4, 21, 1f32.to_bits()]);
+    w.op(59, &[9, 30, 0]).op(59, &[10, 31, 1]);
+    w.op(54, &[1, 40, 0, 2]).op(248, &[41]);
+    w.op(61, &[5, 42, 31]); // load
+    w.op(79, &[6, 43, 42, 42, 0, 1]); // xy
+    w.op(81, &[3, 44, 42, 0]); // x
+    w.op(112, &[4, 45, 44]).op(133, &[4, 46, 45, 20]); // as a float, times 0.25
+    w.op(80, &[7, 47, 46, 46, 21, 21]); // vec4
+    w.op(61, &[8, 48, 30]); // the image
+    w.op(99, &[48, 43, 47]); // write
+    w.op(253, &[]).op(56, &[]);
+    w.0.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
 /// A module with a type and nothing else.
 pub fn without_entry_point() -> Vec<u8> {
     let mut w = Words(vec![0x0723_0203, 0x0001_0300, 0, 64, 0]);

@@ -195,12 +195,13 @@ impl Runner<'_> {
         }
         let all = if known.iter().all(|&k| k == Shadow::Exact) { Shadow::Exact } else { Shadow::Undecided };
         let color = format.decode(texel);
+        let halves = format.halves(color);
         // A quotient of a normalised format may be rounded elsewhere.
         let norm = matches!(format.encoding(), Encoding::Unorm | Encoding::Snorm);
         let components = (0..4).filter(|k| a.imm.mask >> k & 1 != 0);
         for (k, &slot) in components.zip(&a.results) {
             let v = match a.imm.form {
-                TexelForm::Halves => texel[k],
+                TexelForm::Halves => halves[k],
                 _ => color[k],
             };
             let known = match known.get(k) {

@@ -75,6 +75,9 @@ impl Machine<'_> {
         {
             return self.spill(slot, data.into_iter().next());
         }
+        if !self.texture.is_empty() || !self.coordinates.is_empty() {
+            return self.stop("coordinates at an access to memory");
+        }
         let behaviour = self.behaviour;
         let Some(n) = self.find(byte, &w, &data) else {
             return match behaviour.effects.get(self.first_unmatched) {
@@ -85,6 +88,44 @@ impl Machine<'_> {
                 None => self.stop("a memory access that the program does not have"),
             };
         };
+        self.perform(n)
+    }
+
+    /// An access of the texture unit starts.
+    pub(super) fn texture_access(&mut self, w: Write) -> Done<()> {
+        if self.config != u32::MAX {
+            return self.stop("a general configuration at an access of the texture unit");
+        }
+        let words = std::mem::take(&mut self.texture);
+        let mut coordinates = std::mem::take(&mut self.coordinates);
+        coordinates.sort_by_key(|c| c.0);
+        let data = std::mem::take(&mut self.data);
+        let behaviour = self.behaviour;
+        let end = behaviour.effects.len().min(self.first_unmatched + Self::WINDOW);
+        let found = (self.first_unmatched..end).find(|&n| {
+            let EffectKind::Access(a) = &behaviour.effects[n].kind else { return false };
+            let Some(t) = &a.texture else { return false };
+            !self.matched[n]
+                && t.words == words
+                && t.coordinates.len() == coordinates.len()
+                && t.coordinates.iter().zip(&coordinates).all(|((register, want), (got, w))| {
+                    // A coordinate may be there for more lanes than take part.
+                    register == got
+                        && self.v.is(&w.value, *want)
+                        && (w.cond.is_none() || self.same_condition(a.condition, &w.cond))
+                })
+                && self.fits(a, 0, &w, &data)
+        });
+        match (found, behaviour.effects.get(self.first_unmatched)) {
+            (Some(n), _) => self.perform(n),
+            (None, Some(e)) => self.stop_at(e.inst, "an access of the texture unit does something else"),
+            (None, None) => self.stop("an access of the texture unit that the program does not have"),
+        }
+    }
+
+    /// The access of an effect takes place.
+    fn perform(&mut self, n: usize) -> Done<()> {
+        let behaviour = self.behaviour;
         let effect = &behaviour.effects[n];
         // 13.3: the barrier takes effect at its switch.
         if self.barrier {
@@ -125,7 +166,7 @@ impl Machine<'_> {
         let end = self.behaviour.effects.len().min(self.first_unmatched + Self::WINDOW);
         (self.first_unmatched..end).find(|&n| {
             !self.matched[n]
-                && matches!(&self.behaviour.effects[n].kind, EffectKind::Access(a) if self.fits(a, byte, w, data))
+                && matches!(&self.behaviour.effects[n].kind, EffectKind::Access(a) if a.texture.is_none() && self.fits(a, byte, w, data))
         })
     }
 

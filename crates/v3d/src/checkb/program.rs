@@ -4,9 +4,10 @@
 use super::value::Value;
 use super::value::Values;
 use crate::instr::{Op, Pack, Push, Unpack, small_value};
+use crate::magic;
 use crate::mops::{Cmp, CmpOp, MInst, MemClass, Src, Test, TmuType, When};
-use kempe_mir::Mir;
 use kempe_mir::symbolic::Term;
+use kempe_mir::{Mir, UniformSource};
 use kempe_ra::{Block, Inst, OperandKind, Unit};
 use smallvec::SmallVec;
 
@@ -34,10 +35,21 @@ pub(super) struct Access {
     pub reads: bool,
     pub writes: bool,
     pub condition: Option<Term>,
+    /// Address, or S coordinate.
     pub address: Term,
+    /// Of the texture unit: its configuration words and other coordinates.
+    pub texture: Option<Texture>,
     pub data: SmallVec<[Term; 4]>,
     /// Result words.
     pub results: u8,
+}
+
+/// What an access of the texture unit has beside data.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Texture {
+    pub words: SmallVec<[UniformSource; 3]>,
+    /// Register and value, by ascending register.
+    pub coordinates: SmallVec<[(u8, Term); 4]>,
 }
 
 impl Effect {
@@ -343,6 +355,7 @@ fn instruction(
                     writes: false,
                     condition,
                     address,
+                    texture: None,
                     data: SmallVec::new(),
                     results: count,
                 },
@@ -364,6 +377,7 @@ fn instruction(
                     writes: true,
                     condition,
                     address,
+                    texture: None,
                     data,
                     results: 0,
                 },
@@ -387,8 +401,45 @@ fn instruction(
                     writes: true,
                     condition,
                     address,
+                    texture: None,
                     data,
                     results: 1,
+                },
+            );
+        }
+        MInst::Texture { op, test } => {
+            let condition = maybe_test(v, &test, &mut uses)?;
+            let address = uses.next()?;
+            let c = op.coordinates;
+            let mut coordinates = SmallVec::new();
+            for (used, register) in
+                [(c.t, magic::TMUT), (c.r, magic::TMUR), (c.i, magic::TMUI), (c.b, magic::TMUB)]
+            {
+                if used {
+                    coordinates.push((register, uses.next()?));
+                }
+            }
+            let mut data = SmallVec::new();
+            for _ in 0..op.data {
+                data.push(uses.next()?);
+            }
+            let constants = [op.p1, op.p2].into_iter().flatten().map(UniformSource::Const);
+            results = loaded(v, op.results);
+            access(
+                block,
+                Access {
+                    byte: 0,
+                    class: op.class,
+                    reads: op.results != 0,
+                    writes: op.writes,
+                    condition,
+                    address,
+                    texture: Some(Texture {
+                        words: [op.p0].into_iter().chain(constants).collect(),
+                        coordinates,
+                    }),
+                    data,
+                    results: op.results,
                 },
             );
         }

@@ -94,6 +94,9 @@ pub(super) struct Machine<'a> {
     pub(super) rtop: Rtop,
     pub(super) config: u32,
     pub(super) data: SmallVec<[(Facts, Option<Facts>); 4]>,
+    /// Configuration words and coordinates of an access of the texture unit.
+    pub(super) texture: SmallVec<[UniformSource; 3]>,
+    pub(super) coordinates: SmallVec<[(u8, Write); 4]>,
     pub(super) results: VecDeque<Facts>,
     pub(super) side: Option<(Facts, u8)>,
     pub(super) matched: Vec<bool>,
@@ -145,6 +148,8 @@ pub(super) fn run(
         rtop: Rtop::Zero,
         config: u32::MAX,
         data: SmallVec::new(),
+        texture: SmallVec::new(),
+        coordinates: SmallVec::new(),
         results: VecDeque::new(),
         side: None,
         matched: vec![false; behaviour.effects.len()],
@@ -229,7 +234,7 @@ impl Machine<'_> {
         if self.fence < self.behaviour.fences && self.s.stores & !MemClass::SPILL.0 != 0 {
             return self.stop("a store is not waited for");
         }
-        if !self.results.is_empty() || !self.data.is_empty() || self.config != u32::MAX {
+        if !self.results.is_empty() || self.is_open() || self.config != u32::MAX {
             return self.stop("a memory access is not finished at the end of its block");
         }
         if (self.switch_in != 0 && !matches!(leave, WordsLeave::End)) || self.barrier {
@@ -242,6 +247,11 @@ impl Machine<'_> {
             return self.stop("a store is not waited for at the end of the program");
         }
         Ok(())
+    }
+
+    /// A TMU operation has begun and not been started.
+    fn is_open(&self) -> bool {
+        !self.data.is_empty() || !self.texture.is_empty() || !self.coordinates.is_empty()
     }
 
     // ---- Threads and control ----
@@ -266,7 +276,7 @@ impl Machine<'_> {
 
     /// A switch takes place; whether it was the end.
     fn switch(&mut self, fresh: bool) -> Done<bool> {
-        if !self.data.is_empty() {
+        if self.is_open() {
             return self.stop("a thread switch inside of a TMU operation");
         }
         if self.ending && !fresh {
@@ -407,7 +417,8 @@ impl Machine<'_> {
             | Signals::LDUNIF
             | Signals::LDUNIFRF
             | Signals::LDUNIFA
-            | Signals::LDUNIFARF;
+            | Signals::LDUNIFARF
+            | Signals::WRTMUC;
         if signals.has(Signals(!made.0)) {
             return self.stop("a signal that is not made");
         }
@@ -429,6 +440,10 @@ impl Machine<'_> {
         }
         if signals.has(Signals::LDUNIFARF) {
             addressed = Some(self.next_side()?);
+        }
+        if signals.has(Signals::WRTMUC) {
+            let word = self.next_uniform()?;
+            self.texture.push(word);
         }
         Ok(addressed)
     }
@@ -583,6 +598,10 @@ impl Machine<'_> {
         match to {
             Dest::Magic(magic::NOP) => {}
             Dest::Magic(magic::TMUD) => self.data.push((w.value, w.cond)),
+            Dest::Magic(n @ (magic::TMUT | magic::TMUR | magic::TMUI | magic::TMUB)) => {
+                self.coordinates.push((n, w));
+            }
+            Dest::Magic(magic::TMUSF) => self.texture_access(w)?,
             Dest::Magic(magic::TMUA) => self.access(w)?,
             Dest::Magic(magic::TMUAU) => {
                 let UniformSource::Const(word) = self.next_uniform()? else {

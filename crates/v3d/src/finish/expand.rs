@@ -147,6 +147,7 @@ impl<'a> Expander<'a> {
                     MInst::TmuStore { class, .. } | MInst::TmuAtomic { class, .. } => {
                         all_stores.0 |= class.0;
                     }
+                    MInst::Texture { op, .. } if op.writes => all_stores.0 |= op.class.0,
                     _ => {}
                 }
             }
@@ -479,6 +480,7 @@ impl<'a> Expander<'a> {
                     self.collect();
                 }
             }
+            MInst::Texture { op, test } => self.texture(i, &op, test.as_ref(), &mut uses, &defs),
             MInst::TmuWait => self.wait_for(MemClass(0xff)),
             MInst::Barrier => {
                 self.collect();

@@ -172,7 +172,8 @@ fn peripherals_fit(version: Version, alu: &Alu) -> bool {
     if alu.sig_dest.is_some_and(|d| d.is_tmu_write()) {
         tmu_write += 1;
     }
-    let wrtmuc = alu.signals.has(Signals::WRTMUC) as u32;
+    // A configuration word beside a register of the same operation is allowed (tmuc is never written here).
+    let wrtmuc = (alu.signals.has(Signals::WRTMUC) && tmu_write == 0) as u32;
     let exclusive = tmu_write + sfu + sync + wrtmuc;
     match version {
         Version::V42 => exclusive + wait <= 1 && (wait == 0 || !alu.signals.has(Signals::LDTMU)),

@@ -114,6 +114,8 @@ fn build(version: Version, threads: u32, ops: &[UOp], words: &[u32], branch: boo
     let mut readers: Vec<SmallVec<[u32; 4]>> = vec![SmallVec::new(); RESOURCES];
     let mut last_tmu: Option<usize> = None;
     let mut last_ldtmu: Option<usize> = None;
+    let mut last_config: Option<usize> = None;
+    let mut config_of: Option<u32> = None;
     let mut last_switch: Option<usize> = None;
     let mut sequence_start: Vec<Option<usize>> = vec![None; words.len()];
     let mut sequence_end: Vec<Option<usize>> = vec![None; words.len()];
@@ -203,13 +205,38 @@ fn build(version: Version, threads: u32, ops: &[UOp], words: &[u32], branch: boo
         }
 
         match op.kind {
-            Kind::TmuWrite { seq, first, last } => {
-                if let Some(t) = last_tmu {
-                    let lat = if ops[t].is_switch() { 0 } else { 1 };
-                    g.edge(t, i, lat, lat);
-                }
-                last_tmu = Some(i);
+            Kind::TmuWrite { seq, .. } | Kind::TmuConfig { seq, .. } => {
+                let (first, last, config) = match op.kind {
+                    Kind::TmuWrite { first, last, .. } => (first, last, false),
+                    Kind::TmuConfig { first, .. } => (first, false, true),
+                    _ => (false, false, false),
+                };
                 let s = seq as usize;
+                if config && !first {
+                    // Behind the other words only: registers may be written meanwhile.
+                    if let Some(c) = last_config {
+                        g.edge(c, i, 1, 1);
+                    }
+                } else {
+                    if let Some(t) = last_tmu {
+                        // A register may be written along with the word that opens the sequence.
+                        let opens = matches!(ops[t].kind, Kind::TmuConfig { .. });
+                        let lat = if ops[t].is_switch() || opens { 0 } else { 1 };
+                        g.edge(t, i, lat, lat);
+                    }
+                    last_tmu = Some(i);
+                }
+                if config {
+                    last_config = Some(i);
+                    config_of = Some(seq);
+                }
+                // The operation starts behind all of its words.
+                if last
+                    && config_of == Some(seq)
+                    && let Some(c) = last_config
+                {
+                    g.edge(c, i, 1, 1);
+                }
                 if first {
                     sequence_start[s] = Some(i);
                     let need = words[s];
@@ -281,11 +308,12 @@ fn build(version: Version, threads: u32, ops: &[UOp], words: &[u32], branch: boo
     for i in 0..ops.len() {
         let mut extra: SmallVec<[(usize, u8, u8); 4]> = SmallVec::new();
         let from_seq = match ops[i].kind {
-            Kind::TmuWrite { seq, .. } => Some(seq),
+            Kind::TmuWrite { seq, .. } | Kind::TmuConfig { seq, .. } => Some(seq),
             _ => None,
         };
         for e in &g.nodes[i].succs {
-            if let Kind::TmuWrite { seq, first: false, .. } = ops[e.to as usize].kind
+            if let Kind::TmuWrite { seq, first: false, .. } | Kind::TmuConfig { seq, first: false } =
+                ops[e.to as usize].kind
                 && from_seq != Some(seq)
                 && let Some(start) = sequence_start[seq as usize]
                 && i < start
@@ -384,8 +412,10 @@ impl List<'_> {
             }
             slot.writes_unifa |= op.kind == Kind::UnifaWrite;
             taken += 1;
-            if let Kind::TmuWrite { seq, last, .. } = op.kind {
-                self.open = (!last).then_some(seq);
+            match op.kind {
+                Kind::TmuWrite { seq, last, .. } => self.open = (!last).then_some(seq),
+                Kind::TmuConfig { seq, .. } => self.open = Some(seq),
+                _ => {}
             }
             self.ready.remove(k);
             self.release(i);
@@ -401,7 +431,7 @@ impl List<'_> {
 
     fn sequence_allows(&self, op: &UOp) -> bool {
         match (op.kind, self.open) {
-            (Kind::TmuWrite { seq, first, .. }, open) => match open {
+            (Kind::TmuWrite { seq, first, .. } | Kind::TmuConfig { seq, first }, open) => match open {
                 Some(o) => o == seq,
                 None => first,
             },

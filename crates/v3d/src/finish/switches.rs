@@ -225,7 +225,7 @@ pub fn mark_somewhere(version: Version, block: &mut Scheduled) {
             }) == Some(true);
         clean[n] = live[n] == 0 && !open && !rtop && !before.iter().any(|s| s.writes_unifa);
         if let Some(s) = block.slots.get(n)
-            && s.alu.has_tmu_write()
+            && (s.alu.has_tmu_write() || s.alu.signals.has(Signals::WRTMUC))
         {
             open = !s.alu.starts_tmu();
         }

@@ -13,6 +13,11 @@ pub enum Kind {
         first: bool,
         last: bool,
     },
+    /// A configuration word of the sequence with this number (wrtmuc); `first` opens it.
+    TmuConfig {
+        seq: u32,
+        first: bool,
+    },
     /// A result word of the sequence with this number.
     LdTmu {
         seq: u32,

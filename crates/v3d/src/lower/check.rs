@@ -1,6 +1,6 @@
 //! The lowered form, stated so that it can be asked for.
 
-use kempe_ir::{Builtin, Imm, Module, Op, Type};
+use kempe_ir::{AtomicOp, Builtin, Imm, Module, Op, TexelForm, Type};
 
 /// `Ok` when the module is in lowered form: see the head of [`super`].
 pub fn check(m: &Module) -> Result<(), String> {
@@ -87,6 +87,18 @@ pub fn check(m: &Module) -> Result<(), String> {
                         && moved.iter().all(|&t| t == value)
                 }
                 Op::Atomic => ty == Type::I32 && args.iter().all(|&t| t == Type::I32),
+                Op::ImageLoad | Op::ImageStore | Op::ImageAtomic => {
+                    let Imm::Image(imm) = inst.imm else { return bad("has no image immediate") };
+                    let element = !imm.element || inst.args.first().is_some_and(|&a| f.as_const(a).is_some());
+                    let form = match (inst.op, imm.form) {
+                        (Op::ImageStore, form) => form == TexelForm::Words,
+                        (_, form) => form != TexelForm::Words,
+                    };
+                    let atomic =
+                        !matches!(imm.atomic, Some(AtomicOp::Load | AtomicOp::Store | AtomicOp::Fadd));
+                    let words = inst.op == Op::ImageLoad || ty == Type::I32;
+                    element && form && atomic && words
+                }
                 Op::Barrier | Op::Fence | Op::Uniform | Op::Payload => true,
                 Op::Builtin => {
                     matches!(inst.imm, Imm::Builtin(Builtin::LaneId | Builtin::ThreadId))

@@ -655,6 +655,11 @@ impl Emit {
         self.pure(op, Type::F32, args)
     }
 
+    /// An operation with an i32 result.
+    pub fn int(&mut self, op: Op, args: &[Value]) -> Value {
+        self.pure(op, Type::I32, args)
+    }
+
     pub fn fadd(&mut self, a: Value, b: Value) -> Value {
         self.float(Op::Fadd, &[a, b])
     }

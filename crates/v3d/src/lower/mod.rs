@@ -12,6 +12,7 @@
 //! * [`wide`]: 64-bit integers; [`narrow`]: 8 and 16-bit integers and halves; [`convert`]: conversions
 //! * [`math`]: special functions, bit operations; [`divide`]: integer division
 //! * [`address`], [`memory`]: addresses, loads, stores, atomics
+//! * [`images`]: texels and sizes of images
 //! * [`builtins`]: what an invocation knows of itself, and the start state that this is read from
 //! * [`lanes`]: subgroup operations; [`share`]: may work-groups share batches; [`check()`]: the form that is left
 //!
@@ -25,6 +26,7 @@ mod check;
 mod convert;
 mod divide;
 mod emit;
+mod images;
 mod lanes;
 mod math;
 mod memory;
@@ -422,7 +424,7 @@ impl<'a> Lower<'a> {
             Op::Atomic => self.atomic(inst),
             Op::Uniform => self.uniform(inst),
             Op::ImageLoad | Op::ImageStore | Op::ImageAtomic | Op::ImageSize | Op::ImageLevels => {
-                self.error("images are not supported yet")
+                self.image(inst)
             }
             Op::Sample | Op::SampleImplicit => self.error("lookups through samplers are not supported yet"),
             Op::Barrier | Op::Fence | Op::Payload => self.copy(inst),

@@ -310,7 +310,9 @@ impl Flow {
                     any(all)
                 }
             }
-            Op::Atomic => u32::MAX,
+            // Lanes that wait do not take part.
+            Op::ImageLoad if self.partial[at as usize] || self.arm(p, at).is_some() => u32::MAX,
+            Op::Atomic | Op::ImageAtomic => u32::MAX,
             _ if d.op.effect() == kempe_ir::Effect::Lanes => u32::MAX,
             _ => any(all),
         }

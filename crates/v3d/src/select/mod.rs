@@ -4,7 +4,7 @@
 //! * [`flow`]: which values are the same in all lanes, which lanes wait where
 //! * [`plan`]: the graph that the machine walks
 //! * [`vars`]: values that are written while some lanes must keep what they have
-//! * [`emit`]: the walk over the blocks; [`ops`]: single instructions; [`rules`]: what of it was used how often
+//! * [`emit`]: the walk over the blocks; [`ops`], [`images`]: single instructions; [`rules`]: what of it was used how often
 //!
 //! The machine has no execution mask: all 16 lanes walk one linear graph, and everything that has no effect is computed
 //! in all of them. Divergence is an execution value per lane (0: the lane runs, else the number of the block where it
@@ -15,6 +15,7 @@
 
 mod emit;
 mod flow;
+mod images;
 mod ops;
 mod plan;
 mod prepare;
@@ -76,7 +77,8 @@ pub struct Prepared {
 /// # Errors
 /// When the module does not have the lowered form.
 pub fn prepare(m: &Module) -> Result<Prepared, SelectError> {
-    let prepared = prepare::Prepared::new(&m.func)?;
+    let mut prepared = prepare::Prepared::new(&m.func)?;
+    prepared.images = m.resources.values().map(|r| Some((r.kind, r.image?))).collect();
     let flow = flow::Flow::new(m, &prepared);
     let plan = plan::Plan::new(&prepared, &flow);
     let vars = vars::Vars::new(&prepared, &flow, &plan);

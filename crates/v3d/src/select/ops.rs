@@ -31,7 +31,7 @@ fn store_words(threads: u32) -> usize {
 }
 
 impl Emit<'_> {
-    fn data(&self, i: Inst) -> &InstData {
+    pub(super) fn data(&self, i: Inst) -> &InstData {
         &self.p.func.insts[i]
     }
 
@@ -58,6 +58,7 @@ impl Emit<'_> {
             Op::Load => self.load(i),
             Op::Store => self.store(i),
             Op::Atomic => self.atomic(i),
+            Op::ImageLoad | Op::ImageStore | Op::ImageAtomic => self.image(i),
             Op::Barrier | Op::Fence => self.barrier(i),
             _ => match self.data(i).results.first() {
                 Some(&r) => self.make(r),
@@ -66,7 +67,7 @@ impl Emit<'_> {
         }
     }
 
-    fn unsupported(&mut self, i: Inst) {
+    pub(super) fn unsupported(&mut self, i: Inst) {
         let d = self.data(i);
         let e = SelectError::unsupported(&format!("the operation {}.{}", d.op.name(), d.ty)).at(d.loc);
         self.fail(e);
@@ -448,7 +449,7 @@ impl Emit<'_> {
     // ---- Memory ----
 
     /// Only lanes that run take part in an access.
-    fn guard(&mut self) -> (Option<Test>, Uses) {
+    pub(super) fn guard(&mut self) -> (Option<Test>, Uses) {
         match self.active() {
             Some((test, uses)) => (Some(test), uses),
             None => (None, Uses::new()),
@@ -504,7 +505,7 @@ impl Emit<'_> {
         self.results(&results, &defs);
     }
 
-    fn results(&mut self, results: &[Value], regs: &[VReg]) {
+    pub(super) fn results(&mut self, results: &[Value], regs: &[VReg]) {
         for (&v, &r) in results.iter().zip(regs) {
             self.set(v, r);
         }

@@ -429,8 +429,8 @@ fn region_costs(p: &Prepared) -> Vec<f64> {
                 continue;
             }
             cost += match d.op {
-                Op::Load | Op::Atomic | Op::Barrier => SKIP_LOAD,
-                Op::Store => SKIP_STORE,
+                Op::Load | Op::Atomic | Op::Barrier | Op::ImageLoad | Op::ImageAtomic => SKIP_LOAD,
+                Op::Store | Op::ImageStore => SKIP_STORE,
                 _ => 1.0,
             };
         }

@@ -39,6 +39,8 @@ const LONGEST_CHAIN: u8 = 16;
 
 /// A function ready for selection. Blocks are numbered by position.
 pub(super) struct Prepared {
+    /// By resource: what the program declares of an image.
+    pub images: Vec<Option<(kempe_ir::ResKind, kempe_ir::ImageInfo)>>,
     pub func: Function,
     pub cfg: Cfg,
     /// Position of the block where the program ends (always the last one).
@@ -59,6 +61,15 @@ pub(super) struct Prepared {
     pub arms: Vec<Option<Arm>>,
     /// By position: the block ends in a branch around short arms.
     pub shorts: Vec<Option<Short>>,
+}
+
+/// A load that happens even when nobody wants its result.
+fn is_volatile(d: &kempe_ir::InstData) -> bool {
+    match d.imm {
+        Imm::Mem(m) => m.volatile,
+        Imm::Image(i) => i.volatile,
+        _ => false,
+    }
 }
 
 impl Prepared {
@@ -85,6 +96,7 @@ impl Prepared {
             heads[data.header as usize] = l as u32;
         }
         let mut p = Prepared {
+            images: Vec::new(),
             live: Table::new(func.values.len(), false),
             lazy: Table::new(func.values.len(), false),
             uses: Table::new(func.values.len(), 0),
@@ -160,7 +172,7 @@ impl Prepared {
                 continue;
             }
             cost += match d.op {
-                Op::Load => {
+                Op::Load | Op::ImageLoad => {
                     loads = true;
                     6
                 }
@@ -237,7 +249,7 @@ impl Prepared {
         let d = &self.func.insts[i];
         match d.op.effect() {
             Effect::Write | Effect::Lanes => true,
-            Effect::Read => matches!(d.imm, Imm::Mem(m) if m.volatile) || self.any_live(d),
+            Effect::Read => is_volatile(d) || self.any_live(d),
             Effect::Pure | Effect::Constant => self.any_live(d),
         }
     }
@@ -319,8 +331,7 @@ impl Prepared {
             let b = &self.func.blocks[self.func.layout[p]];
             for &i in &b.insts {
                 let d = &self.func.insts[i];
-                let volatile = matches!(d.imm, Imm::Mem(m) if m.volatile);
-                if matches!(d.op.effect(), Effect::Write | Effect::Lanes) || volatile {
+                if matches!(d.op.effect(), Effect::Write | Effect::Lanes) || is_volatile(d) {
                     work.extend(d.args.iter().map(|&a| self.root[a]));
                 }
             }

@@ -110,6 +110,7 @@ impl Code {
             snapshot,
             options: *options,
             scratch: dispatch.scratch,
+            images: &dispatch.images,
             scratch_poison: vec![true; scratch_words],
             undefined: Default::default(),
             executed: vec![0; self.steps.len()],

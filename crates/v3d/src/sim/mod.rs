@@ -18,6 +18,7 @@ mod dispatch;
 mod model;
 mod rules;
 mod step;
+mod texture;
 mod thread;
 mod tmu;
 
@@ -27,7 +28,7 @@ mod rule_pairs;
 mod tests;
 
 use crate::instr::Version;
-use kempe_ir::exec::Memory;
+use kempe_ir::exec::{Memory, PlacedImage};
 use std::fmt;
 
 pub use code::Code;
@@ -107,6 +108,8 @@ pub struct Dispatch {
     /// Work-groups that the front end packs together (section 13.5).
     pub wgs_per_supergroup: u32,
     pub scratch: Option<Scratch>,
+    /// What the texture unit finds at the addresses of texture states.
+    pub images: Vec<PlacedImage>,
     /// Batches to run if not what work-groups and their size give, and batches per supergroup.
     pub batches: Option<(u32, u32)>,
 }
@@ -114,7 +117,7 @@ pub struct Dispatch {
 impl Dispatch {
     /// Work-groups one at a time, without scratch.
     pub fn new(groups: [u32; 3]) -> Dispatch {
-        Dispatch { groups, wgs_per_supergroup: 1, scratch: None, batches: None }
+        Dispatch { groups, wgs_per_supergroup: 1, scratch: None, images: Vec::new(), batches: None }
     }
 }
 

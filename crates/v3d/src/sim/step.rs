@@ -67,6 +67,7 @@ pub fn step_words(version: Version, words: &[u64], state: &mut StepState) -> Res
         snapshot: None,
         options: Options::default(),
         scratch: None,
+        images: &[],
         scratch_poison: Vec::new(),
         undefined: Default::default(),
         executed: vec![0; words.len()],

@@ -12,7 +12,7 @@ use super::rules::{Slots, check_slots};
 use super::tmu::Tmu;
 use super::{Fault, LANES, Lanes, Mask, Options, Scratch, UniformStream};
 use crate::instr::{Cond, Signals, Unpack, Version};
-use kempe_ir::exec::Memory;
+use kempe_ir::exec::{Memory, PlacedImage};
 use rustc_hash::FxHashMap;
 
 /// Why a register is poison. The cause of the first poisoned source travels with the result.
@@ -135,6 +135,7 @@ pub(super) struct Machine<'a> {
     pub snapshot: Option<Memory>,
     pub options: Options,
     pub scratch: Option<Scratch>,
+    pub images: &'a [PlacedImage],
     /// One flag per scratch word.
     pub scratch_poison: Vec<bool>,
     /// Bytes of memory that hold an undefined value: one bit per byte, by word address / 4 (see

@@ -1,4 +1,4 @@
-//! General memory access through the TMU (section 12.2): operand queue, configuration register, result queue, and what
+//! General memory access through the TMU (section 12.2; texels: `texture`): operand queue, configuration register, result queue, and what
 //! an operation does to memory.
 //!
 //! Operations take effect when they start. That is one of the orders the hardware may choose; where the program must
@@ -18,9 +18,9 @@ use std::collections::VecDeque;
 
 /// One tmud write.
 #[derive(Clone, Debug)]
-struct Operand {
-    value: Value,
-    lanes: Mask,
+pub(super) struct Operand {
+    pub value: Value,
+    pub lanes: Mask,
 }
 
 /// A result word that waits for its ldtmu.
@@ -38,12 +38,15 @@ pub(super) struct Tmu {
     share: usize,
     config: u32,
     /// What has been written for the operation that is being put together.
-    data: Vec<Operand>,
-    reference: Option<Operand>,
-    offset: Option<Operand>,
+    pub(super) data: Vec<Operand>,
+    pub(super) reference: Option<Operand>,
+    pub(super) offset: Option<Operand>,
+    /// T, R, layer and level of detail of an access of the texture unit, and its configuration words.
+    pub(super) coordinates: [Option<Operand>; 4],
+    pub(super) words: Vec<u32>,
     results: VecDeque<Word>,
     /// Words stored since the last tmuwt, by address / 4; kept only in strict runs.
-    unwaited: FxHashSet<u32>,
+    pub(super) unwaited: FxHashSet<u32>,
 }
 
 /// The type field of the configuration byte.
@@ -78,7 +81,7 @@ impl Access {
 
 /// What the operation field asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Action {
+pub(super) enum Action {
     Load,
     Store,
     Atomic(AtomicOp),
@@ -88,7 +91,7 @@ enum Action {
     Cache,
 }
 
-fn action(code: u32, has_data: bool) -> Option<Action> {
+pub(super) fn action(code: u32, has_data: bool) -> Option<Action> {
     Some(match (code, has_data) {
         (15, true) => Action::Store,
         (15, false) => Action::Load,
@@ -120,6 +123,8 @@ impl Tmu {
             data: Vec::new(),
             reference: None,
             offset: None,
+            coordinates: [const { None }; 4],
+            words: Vec::new(),
             results: VecDeque::new(),
             unwaited: FxHashSet::default(),
         }
@@ -127,10 +132,17 @@ impl Tmu {
 
     pub fn set_config(&mut self, word: u32) {
         self.config = word;
+        self.words.clear();
+    }
+
+    /// wrtmuc: the words belong to the operation that starts next (P0 to P2 of the texture unit; for a general access the
+    /// last one is the configuration).
+    pub fn config_word(&mut self, word: u32) {
+        self.words.push(word);
     }
 
     pub fn is_reset(&self) -> bool {
-        self.config == u32::MAX
+        self.config == u32::MAX && self.words.is_empty()
     }
 
     /// Result words that have not been collected.
@@ -147,13 +159,14 @@ impl Tmu {
         self.unwaited.clear();
     }
 
-    /// A write to tmud, tmudref or tmuoff.
+    /// A write to tmud, tmudref, tmuoff, or a coordinate.
     pub fn operand(&mut self, n: u8, write: &Write) -> Result<(), Trouble> {
         // A lane whose condition is poison has no data: that matters only if it takes part in the operation.
         let operand = Operand { value: write.value, lanes: write.lanes };
         match n {
             magic::TMUDREF => self.reference = Some(operand),
             magic::TMUOFF => self.offset = Some(operand),
+            magic::TMUT..=magic::TMUB => self.coordinates[usize::from(n - magic::TMUT)] = Some(operand),
             _ => self.data.push(operand),
         }
         // The terminating write needs an entry too.
@@ -167,7 +180,11 @@ impl Tmu {
     }
 
     fn entries(&self) -> usize {
-        self.data.len() + usize::from(self.reference.is_some()) + usize::from(self.offset.is_some())
+        let coordinates = self.coordinates.iter().filter(|c| c.is_some()).count();
+        self.data.len()
+            + usize::from(self.reference.is_some())
+            + usize::from(self.offset.is_some())
+            + coordinates
     }
 
     /// ldtmu.
@@ -180,7 +197,7 @@ impl Tmu {
 
     /// A thread switch takes place.
     pub fn at_switch(&self) -> Result<(), Trouble> {
-        if self.entries() != 0 {
+        if self.entries() != 0 || !self.words.is_empty() {
             return Err(Trouble::new("54", "thread switch between the operands of a TMU operation"));
         }
         Ok(())
@@ -197,7 +214,7 @@ impl Tmu {
         }
     }
 
-    fn push(&mut self, value: Value, atomic: bool) -> Result<(), Trouble> {
+    pub(super) fn push(&mut self, value: Value, atomic: bool) -> Result<(), Trouble> {
         if self.results.len() >= self.share {
             return Err(Trouble::new("55", format!("more than {} result words outstanding", self.share)));
         }
@@ -207,7 +224,7 @@ impl Tmu {
 }
 
 /// Lane numbers of a mask, in order.
-fn lanes_of(m: Mask) -> impl Iterator<Item = usize> {
+pub(super) fn lanes_of(m: Mask) -> impl Iterator<Item = usize> {
     (0..LANES).filter(move |i| m >> i & 1 != 0)
 }
 
@@ -252,6 +269,12 @@ impl Thread {
         let unknown = write.maybe & self.covered;
         if unknown != 0 {
             return Err(Trouble::poison(write.flag_cause, unknown, "the condition of a TMU address"));
+        }
+        if self.tmu.coordinates.iter().any(Option::is_some) {
+            return Err(Trouble::new("54", "coordinates at a general access"));
+        }
+        if let Some(&word) = self.tmu.words.last() {
+            self.tmu.set_config(word);
         }
         let byte = self.tmu.config & 0xff;
         self.tmu.config = self.tmu.config >> 8 | 0xff00_0000;
@@ -499,7 +522,7 @@ fn operands(op: AtomicOp) -> Trouble {
 }
 
 #[cold]
-fn unwaited(lane: usize, address: u32) -> Trouble {
+pub(super) fn unwaited(lane: usize, address: u32) -> Trouble {
     Trouble::lane(
         "12.2",
         lane as u32,

@@ -2,13 +2,13 @@
 //! (reference 12.2).
 
 use super::flags::Flags;
-use super::{ACC_LOOKAHEAD, Expander, REGS, Value, reg};
+use super::{ACC_LOOKAHEAD, Expander, Pending, REGS, Uses, Value, reg};
 use crate::finish::uop::{self, Kind, Origin, UOp, dest, mov, under};
 use crate::instr::{Cond, Dest, Loc, Op, Part, Signals, Source, Version};
 use crate::magic;
-use crate::mops::{MInst, MemClass, TmuType};
+use crate::mops::{MInst, MemClass, Test, TextureOp, TmuType};
 use kempe_mir::UniformSource;
-use kempe_ra::{Inst, OperandKind, Point};
+use kempe_ra::{Inst, OperandKind, Point, VReg};
 
 impl Expander<'_> {
     /// Collects every outstanding result.
@@ -120,6 +120,59 @@ impl Expander<'_> {
             && let Some(op) = self.ops.last_mut()
         {
             op.uniform = Some(UniformSource::Const(0xffff_ff00 | byte as u32));
+        }
+    }
+
+    /// An access of the texture unit: configuration words, coordinates, data, then the S coordinate, which starts it.
+    pub(super) fn texture(
+        &mut self,
+        i: Inst,
+        op: &TextureOp,
+        test: Option<&Test>,
+        uses: &mut Uses<'_>,
+        defs: &[(VReg, Loc, bool)],
+    ) {
+        let results = op.results as u32;
+        if results > 0 {
+            self.wait_for(op.class);
+            if self.outstanding + results > 16 / self.frame.threads {
+                self.collect();
+            }
+        }
+        let cond = test.map(|t| self.test(t, uses));
+        let seq = self.new_sequence(results);
+        let s = uses.value();
+        let constants = [op.p1, op.p2].map(|p| p.map(UniformSource::Const));
+        for (n, word) in [Some(op.p0)].into_iter().chain(constants).flatten().enumerate() {
+            let mut op = UOp::signal(Signals::WRTMUC, None);
+            op.uniform = Some(word);
+            op.kind = Kind::TmuConfig { seq, first: n == 0 };
+            self.emit(op);
+        }
+        let c = op.coordinates;
+        let registers = [(c.t, magic::TMUT), (c.r, magic::TMUR), (c.i, magic::TMUI), (c.b, magic::TMUB)];
+        for (_, to) in registers.into_iter().filter(|r| r.0) {
+            let value = uses.value();
+            self.tmu_write(to, value, cond, seq, (false, false));
+        }
+        for _ in 0..op.data {
+            let value = uses.value();
+            self.tmu_write(magic::TMUD, value, cond, seq, (false, false));
+        }
+        self.tmu_write(magic::TMUSF, s, cond, seq, (false, true));
+        if op.writes {
+            self.stores.0 |= op.class.0;
+        }
+        if results > 0 {
+            self.pending.push(Pending {
+                seq,
+                dests: defs.iter().map(|d| if d.2 { None } else { Some(d.1) }).collect(),
+                origin: Origin::Program,
+                inst: i.0,
+            });
+            if defs.iter().any(|d| matches!(d.1, Loc::Acc(_))) {
+                self.collect();
+            }
         }
     }
 

@@ -249,6 +249,7 @@ impl Machine<'_> {
                     b.regs[defs[0]][l] = old;
                 }
             }
+            MInst::Texture { .. } => return Err("images are not followed here".to_owned()),
             MInst::TmuWait => {}
             MInst::Barrier | MInst::Branch { .. } | MInst::Jump | MInst::End => {}
         }

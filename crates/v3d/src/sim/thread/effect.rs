@@ -67,7 +67,7 @@ impl Thread {
         }
         if signals.has(Signals::WRTMUC) {
             let word = self.next_uniform(code, m)?;
-            self.tmu.set_config(word);
+            self.tmu.config_word(word);
         }
         Ok(addressed)
     }
@@ -197,7 +197,10 @@ impl Thread {
                 let word = equal_lanes(value, "the TMU configuration", "54")?;
                 self.tmu.set_config(word);
             }
-            magic::TMUD | magic::TMUDREF | magic::TMUOFF => self.tmu.operand(n, &write)?,
+            magic::TMUD | magic::TMUDREF | magic::TMUOFF | magic::TMUT..=magic::TMUB => {
+                self.tmu.operand(n, &write)?;
+            }
+            magic::TMUSF => self.texture_start(&write, m)?,
             magic::TMUA => self.tmu_start(&write, m)?,
             magic::TMUAU => {
                 let word = self.next_uniform(code, m)?;

@@ -1,0 +1,279 @@
+//! Texels of images: what the texture unit does when a write of tmusf starts it (section 12.2, "Texture and image
+//! access").
+//!
+//! The texture state at the address in P0 is an abstract description ([`kempe_ir::exec::PlacedImage`]); formats and places
+//! of texels are those of [`kempe_ir::image`], which the interpreter shares. A load gives each wanted channel as a word, or
+//! in 16-bit mode pairs of halves. A store takes words that are texels already. Loads and atomics outside of the image stop
+//! the run; stores there do nothing (Vulkan says so, and the existing driver leaves it to the unit).
+//!
+//! Not modelled, and stopping the run as `unsupported`: everything with a sampler, offsets, gathers, queries, the write
+//! conversion of 7.1. Rules checked here: 54, 55, 57.
+
+use super::thread::{Cause, Machine, Thread, Trouble, Value, Write, whole_quads};
+use super::tmu::{Action, Operand, action, lanes_of, unwaited};
+use super::{LANES, Lanes, Mask};
+use kempe_ir::eval;
+use kempe_ir::exec::PlacedImage;
+use kempe_ir::image::{Dim, put_texel, texel_words};
+use kempe_ir::module::AtomicOp;
+use kempe_ir::types::Type;
+
+const WIDE: u32 = 1;
+const PER_PIXEL: u32 = 4;
+/// P2 when it is left out: operation 15, everything else 0.
+const REGULAR: u32 = 15 << 20;
+
+/// Names of the coordinate registers behind S.
+const NAMES: [&str; 4] = ["T", "R", "layer", "level of detail"];
+
+/// What an access needs besides data.
+struct Access<'a> {
+    image: &'a PlacedImage,
+    region: usize,
+    /// S and the other coordinates in the order of [`kempe_ir::image::ImageInfo::coordinates`].
+    coordinates: Vec<Operand>,
+    level: Option<Operand>,
+}
+
+impl Access<'_> {
+    /// Byte offset of the texel of a lane; `None` outside of the image.
+    fn offset(&self, lane: usize) -> Option<usize> {
+        let c: Vec<u32> = self.coordinates.iter().map(|o| o.value.v[lane]).collect();
+        let level = self.level.as_ref().map_or(0, |o| o.value.v[lane]);
+        self.image.desc.offset(&c, level)
+    }
+
+    fn outside(&self, lane: usize) -> Trouble {
+        let c: Vec<String> = self.coordinates.iter().map(|o| (o.value.v[lane] as i32).to_string()).collect();
+        let message = format!("texel {} lies outside of the image `{}`", c.join(", "), self.image.name);
+        Trouble::lane("memory", lane as u32, message)
+    }
+
+    /// Words of memory that the texel at an offset touches.
+    fn words(&self, offset: usize) -> std::ops::RangeInclusive<u32> {
+        let first = self.image.base + offset as u32;
+        first / 4..=(first + self.image.desc.format.bytes() - 1) / 4
+    }
+}
+
+/// Poisoned lanes of an operand among some.
+fn poisoned(o: &Operand, lanes: Mask) -> Option<(Mask, Cause)> {
+    let missing = !o.lanes & lanes;
+    let poison = o.value.poison & lanes;
+    match (missing, poison) {
+        (0, 0) => None,
+        (0, p) => Some((p, o.value.cause)),
+        (m, _) => Some((m, Cause::Never)),
+    }
+}
+
+impl Thread {
+    /// A write to tmusf: the access starts.
+    pub(super) fn texture_start(&mut self, write: &Write, m: &mut Machine) -> Result<(), Trouble> {
+        let unknown = write.maybe & self.covered;
+        if unknown != 0 {
+            return Err(Trouble::poison(write.flag_cause, unknown, "the condition of a texel access"));
+        }
+        let words = std::mem::take(&mut self.tmu.words);
+        let data = std::mem::take(&mut self.tmu.data);
+        let others = std::mem::replace(&mut self.tmu.coordinates, [const { None }; 4]);
+        if self.tmu.reference.take().is_some() || self.tmu.offset.take().is_some() {
+            return Err(Trouble::new(
+                "unsupported",
+                "references and offsets of texel accesses are not modelled",
+            ));
+        }
+        let (Some(&p0), true) = (words.first(), words.len() <= 3) else {
+            return Err(Trouble::new(
+                "54",
+                format!("a texel access with {} configuration words", words.len()),
+            ));
+        };
+        let p1 = words.get(1).copied().unwrap_or(PER_PIXEL);
+        let p2 = words.get(2).copied().unwrap_or(REGULAR);
+        if p1 & !(WIDE | PER_PIXEL) != 0 || p2 & !REGULAR != 0 {
+            return Err(Trouble::new(
+                "unsupported",
+                format!("configuration words {p1:#x}, {p2:#x} are not modelled"),
+            ));
+        }
+        let images = m.images;
+        let found = images.iter().find(|i| i.state == p0 & !15);
+        let region = found.and_then(|i| m.memory.region_at(i.base));
+        let (Some(image), Some(region)) = (found, region) else {
+            return Err(Trouble::new("memory", format!("no texture state at {:#010x}", p0 & !15)));
+        };
+        let enabled = write.lanes & self.covered;
+        let lanes = if p1 & PER_PIXEL != 0 { enabled } else { whole_quads(enabled) };
+        let desc = &image.desc;
+        let wanted = [
+            matches!(desc.dim, Dim::D2 | Dim::D3 | Dim::Cube),
+            desc.dim == Dim::D3,
+            desc.arrayed || desc.dim == Dim::Cube,
+        ];
+        for (k, want) in wanted.into_iter().enumerate() {
+            if others[k].is_some() != want {
+                let what = if want { "lacks" } else { "has a superfluous" };
+                let message = format!("an access to `{}` {what} {} coordinate", image.name, NAMES[k]);
+                return Err(Trouble::new("54", message));
+            }
+        }
+        let [t, r, layer, level] = others;
+        let s = Operand { value: write.value, lanes: enabled };
+        let coordinates: Vec<Operand> = [Some(s), t, r, layer].into_iter().flatten().collect();
+        let access = Access { image, region, coordinates, level };
+        let Some(action) = action(p2 >> 20 & 15, !data.is_empty()) else {
+            return Err(Trouble::new("54", format!("configuration word {p2:#x} names no operation")));
+        };
+        // Lanes that must be right; the other lanes of a quad only run along in a load.
+        let needed = if action == Action::Load { enabled } else { lanes };
+        for o in access.coordinates.iter().chain(&access.level) {
+            if let Some((bad, cause)) = poisoned(o, needed) {
+                return Err(Trouble::poison(cause, bad, "a coordinate of a texel access"));
+            }
+        }
+        let known =
+            access.coordinates.iter().chain(&access.level).fold(lanes, |m, o| m & !o.value.poison & o.lanes);
+        match action {
+            Action::Load => self.texel_load(&access, known, needed, p0 & 15, p1 & WIDE != 0, m),
+            Action::Store => self.texel_store(&access, lanes, &data, p0 & 15, m),
+            Action::Atomic(op) => self.texel_atomic(&access, lanes, op, &data, p0 & 15, m),
+            Action::Fixed(..) | Action::Cache => {
+                Err(Trouble::new("unsupported", "this operation on texels is not modelled"))
+            }
+        }
+    }
+
+    fn texel_load(
+        &mut self,
+        a: &Access,
+        lanes: Mask,
+        needed: Mask,
+        mask: u32,
+        wide: bool,
+        m: &mut Machine,
+    ) -> Result<(), Trouble> {
+        if mask == 0 || !wide && mask > 3 {
+            return Err(Trouble::new("56", format!("a load of texels with the result mask {mask}")));
+        }
+        let format = a.image.desc.format;
+        let mut results: [Lanes; 4] = [[0xdead_beef; LANES]; 4];
+        let mut poison = !lanes;
+        for i in lanes_of(lanes) {
+            let must = needed >> i & 1 != 0;
+            let Some(offset) = a.offset(i) else {
+                if must {
+                    return Err(a.outside(i));
+                }
+                poison |= 1 << i;
+                continue;
+            };
+            if let Some(word) = a.words(offset).find(|w| self.tmu.unwaited.contains(w)) {
+                if must {
+                    return Err(unwaited(i, word * 4));
+                }
+                poison |= 1 << i;
+            }
+            let bytes = &m.memory.bytes(a.region)[offset..offset + format.bytes() as usize];
+            let color = format.decode(texel_words(bytes));
+            let words = if wide { color } else { format.halves(color) };
+            for (to, word) in results.iter_mut().zip(words) {
+                to[i] = word;
+            }
+        }
+        for (_, v) in results.into_iter().enumerate().filter(|(k, _)| mask >> k & 1 != 0) {
+            self.tmu.push(Value { v, poison, cause: Cause::OffLane }, false)?;
+        }
+        Ok(())
+    }
+
+    fn texel_store(
+        &mut self,
+        a: &Access,
+        lanes: Mask,
+        data: &[Operand],
+        mask: u32,
+        m: &mut Machine,
+    ) -> Result<(), Trouble> {
+        let format = a.image.desc.format;
+        if data.len() != format.words() as usize || mask != 0 {
+            return Err(Trouble::new(
+                "54",
+                format!("a store of {} words and result mask {mask} to {}", data.len(), format.name()),
+            ));
+        }
+        if !m.memory.regions()[a.region].writable {
+            return Err(Trouble::new(
+                "memory",
+                format!("a store to the image `{}`, which is read-only", a.image.name),
+            ));
+        }
+        for o in data {
+            if let Some((bad, cause)) = poisoned(o, lanes) {
+                return Err(Trouble::poison(cause, bad, "the data of a store"));
+            }
+        }
+        for i in lanes_of(lanes) {
+            let Some(offset) = a.offset(i) else { continue };
+            let mut words = [0; 4];
+            for (to, o) in words.iter_mut().zip(data) {
+                *to = o.value.v[i];
+            }
+            let bytes = &mut m.memory.bytes_mut(a.region)[offset..offset + format.bytes() as usize];
+            put_texel(bytes, &words);
+            if m.options.strict {
+                self.tmu.unwaited.extend(a.words(offset));
+            }
+        }
+        Ok(())
+    }
+
+    fn texel_atomic(
+        &mut self,
+        a: &Access,
+        lanes: Mask,
+        op: AtomicOp,
+        data: &[Operand],
+        mask: u32,
+        m: &mut Machine,
+    ) -> Result<(), Trouble> {
+        let format = a.image.desc.format;
+        let (operand, expected) = match (op, data) {
+            (AtomicOp::CompareExchange, [expected, new]) => (new, Some(expected)),
+            (AtomicOp::CompareExchange, _) => {
+                return Err(Trouble::new("54", "wrong number of operands for an atomic operation"));
+            }
+            (_, [operand]) => (operand, None),
+            _ => return Err(Trouble::new("54", "wrong number of operands for an atomic operation")),
+        };
+        if format.bits() != [32] {
+            return Err(Trouble::new("54", format!("an atomic operation on texels of {}", format.name())));
+        }
+        if mask != 1 {
+            return Err(Trouble::new(
+                "57",
+                format!("an atomic operation on texels with the result mask {mask}"),
+            ));
+        }
+        for o in data {
+            if let Some((bad, cause)) = poisoned(o, lanes) {
+                return Err(Trouble::poison(cause, bad, "the operand of an atomic operation"));
+            }
+        }
+        let mut v: Lanes = [0xdead_beef; LANES];
+        for i in lanes_of(lanes) {
+            let Some(offset) = a.offset(i) else { return Err(a.outside(i)) };
+            let at = a.image.base + offset as u32;
+            if self.tmu.unwaited.contains(&(at / 4)) {
+                return Err(unwaited(i, at));
+            }
+            let fault = |f: kempe_ir::exec::Fault| Trouble::lane("memory", i as u32, f.to_string());
+            let old = m.memory.read(at, 4).map_err(fault)?;
+            v[i] = old as u32;
+            let word = |o: &Operand| u64::from(o.value.v[i]);
+            let new = eval::atomic(op, Type::I32, old, word(operand), expected.map_or(0, word));
+            m.memory.write(at, 4, new).map_err(fault)?;
+        }
+        self.tmu.push(Value { v, poison: !lanes, cause: Cause::OffLane }, true)
+    }
+}
