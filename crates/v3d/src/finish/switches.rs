@@ -234,3 +234,105 @@ pub fn mark_somewhere(version: Version, block: &mut Scheduled) {
     let at = (0..=near).rev().chain(near + 1..=len).find(|&n| clean[n]).unwrap_or(len);
     block.switches.insert(0, at);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::asm::assemble;
+    use crate::decode::decode;
+
+    fn block(version: Version, text: &str) -> Scheduled {
+        let words = assemble(version, text).unwrap();
+        let slots = words.iter().map(|&w| {
+            let alu = *decode(version, w).unwrap().alu().unwrap();
+            let writes_unifa = alu.writes_magic(crate::magic::UNIFA);
+            Slot { alu, writes_unifa, ..Slot::NOP }
+        });
+        Scheduled { slots: slots.collect(), switches: Vec::new() }
+    }
+
+    /// Where the switch for the mark is put.
+    fn mark(version: Version, text: &str) -> usize {
+        let mut block = block(version, text);
+        mark_somewhere(version, &mut block);
+        assert_eq!(block.switches.len(), 1);
+        block.switches[0]
+    }
+
+    /// What a switch destroys must not be live where the mark goes, also when an earlier block has set it.
+    #[test]
+    fn the_mark_spares_what_is_live() {
+        let row = "add rf9, rf9, 1\n";
+        let tail = row.repeat(3);
+        // Nothing is live: behind three instructions, which serve as slots.
+        for version in Version::ALL {
+            assert_eq!(mark(version, &row.repeat(8)), 3);
+            assert_eq!(mark(version, row), 1);
+            assert_eq!(mark(version, ""), 0);
+            // A flag from before the block, read early, read late, and set again first.
+            assert_eq!(mark(version, &format!("add.ifa rf9, rf8, 1\n{}", row.repeat(5))), 3);
+            assert_eq!(mark(version, &format!("{}add.ifa rf9, rf8, 1\n{tail}", row.repeat(5))), 6);
+            assert_eq!(
+                mark(version, &format!("{row}add.pushz -, rf9, 1\n{row}add.ifa rf9, rf8, 1\n{tail}")),
+                1
+            );
+            // An update reads the flag it changes.
+            assert_eq!(
+                mark(
+                    version,
+                    &format!(
+                        "add.pushz -, rf9, 1\n{row}add.andz -, rf8, 1\n{row}add.ifa rf9, rf8, 1\n{tail}"
+                    )
+                ),
+                0
+            );
+            // Between the halves of a product, and between data and address of a store, there is no place.
+            assert_eq!(
+                mark(
+                    version,
+                    &format!("{row}nop; multop -, rf9, rf8\n{row}nop; umul24 rf7, rf9, rf8\n{tail}")
+                ),
+                1
+            );
+            assert_eq!(
+                mark(version, &format!("{row}nop; mov tmud, rf9\n{row}nop; mov tmua, rf8\n{tail}")),
+                1
+            );
+            assert_eq!(
+                mark(version, &format!("nop; mov tmud, rf9\n{row}{row}{row}nop; mov tmua, rf8\n{tail}")),
+                0
+            );
+            // Not within the window of a side-band address.
+            assert_eq!(mark(version, &format!("nop; mov unifa, rf9\n{}", row.repeat(6))), 0);
+        }
+        // 4.2: an accumulator from before the block.
+        for read in ["add rf9, r1, rf8\n", "nop; mov tmud, r1\n nop; mov tmua, rf8\n"] {
+            let words = read.lines().count();
+            assert_eq!(mark(Version::V42, &format!("{}{read}{tail}", row.repeat(5))), 5 + words, "{read}");
+        }
+        assert_eq!(
+            mark(Version::V42, &format!("{row}add r1, rf9, rf8\n{row}{row}add rf9, r1, rf8\n{tail}")),
+            1
+        );
+        // Written under a condition it is live before, too; so it is when only half of it is written.
+        assert_eq!(
+            mark(Version::V42, &format!("{row}add.ifa r1, rf9, rf8\n{row}{row}add rf9, r1, rf8\n{tail}")),
+            5
+        );
+        assert_eq!(
+            mark(Version::V42, &format!("{row}fadd r1.l, rf9, rf8\n{row}{row}add rf9, r1, rf8\n{tail}")),
+            5
+        );
+        // r5 comes with ldunif, and a load may write an accumulator.
+        assert_eq!(
+            mark(Version::V42, &format!("{row}nop; nop; ldunif\n{row}{row}add rf9, r5, rf8\n{tail}")),
+            1
+        );
+        assert_eq!(
+            mark(Version::V42, &format!("{row}nop; nop; ldtmu.r2\n{row}{row}add rf9, r2, rf8\n{tail}")),
+            1
+        );
+        // Read at the very end of the block.
+        assert_eq!(mark(Version::V42, &format!("{}add rf9, r1, rf8\n", row.repeat(5))), 6);
+    }
+}

@@ -146,7 +146,8 @@ pub struct Options {
     pub step_limit: u64,
     /// The lane that a register uniform branch follows; without it unequal lanes stop the run (rule 66).
     pub uniform_branch_lane: Option<u8>,
-    /// A store of an undefined value is no fault; memory remembers it, and [`Outcome::undefined`] tells where it is left.
+    /// A store of a value that is undefined by no rule of its own is no fault; memory remembers it, and
+    /// [`Outcome::undefined`] tells where it is left.
     pub undefined_in_memory: bool,
     /// The chip is one before 4.2.14 (rule 19).
     pub before_42_14: bool,

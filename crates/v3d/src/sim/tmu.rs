@@ -445,10 +445,13 @@ impl Thread {
                 let word = self.scratch_word(m, at, i)?;
                 match word {
                     Some(word) => m.scratch_poison[word] = poison,
-                    None if poison && !m.options.undefined_in_memory => {
+                    None if poison => {
                         let cause =
                             if operand.lanes >> i & 1 == 0 { Cause::Never } else { operand.value.cause };
-                        return Err(Trouble::poison(cause, 1 << i, "the data of a store"));
+                        // What breaks a rule stops the run; what is merely undefined may be kept in memory.
+                        if !m.options.undefined_in_memory || cause.rule() != "undefined" {
+                            return Err(Trouble::poison(cause, 1 << i, "the data of a store"));
+                        }
                     }
                     None => {}
                 }
