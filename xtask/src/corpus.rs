@@ -79,8 +79,8 @@ impl Entry {
         self.features.contains("texture") || self.features.contains("image")
     }
 
-    /// Compute without subgroups and 64-bit atomics.
+    /// Compute without 64-bit atomics.
     pub fn is_plain_compute(&self) -> bool {
-        self.stage == "comp" && ["subgroup", "int64atomic"].iter().all(|f| !self.features.contains(*f))
+        self.stage == "comp" && !self.features.contains("int64atomic")
     }
 }

@@ -253,8 +253,10 @@ impl Analysis<'_> {
                     // The same for all active lanes, whatever they bring.
                     Op::VoteAny | Op::VoteAll | Op::VoteEq | Op::Ballot | Op::BroadcastFirst => false,
                     Op::Reduce => !is_full_reduction(inst),
-                    // From a lane number: divergent when either is; a uniform value gives itself.
-                    Op::Shuffle => n == 0,
+                    // One lane for all gives one value; a value that all hold is the same from any lane.
+                    Op::Shuffle => {
+                        inst.args.get(1 - n.min(1) as usize).is_some_and(|&v| self.out.divergent[v])
+                    }
                     _ => true,
                 };
                 if spreads {

@@ -566,24 +566,48 @@ fn infinity(ty: Type) -> u64 {
     }
 }
 
-/// Reduces or scans the active lanes of one cluster in lane order.
+/// Reduces or scans one cluster, whose size is a power of two, in the order that log-step machines have: lanes that are
+/// not active bring the identity, a reduction exchanges over half the cluster, then a quarter and so on, and a scan
+/// takes the value of 1, then 2, 4, ... lanes below. Halves are summed as f32 and rounded once.
 pub fn reduce(op: Op, ty: Type, kind: ReduceKind, lanes: &mut [(bool, u64)]) {
-    let (Some(k), Some(identity)) = (kernel(op, ty, ty), reduce_identity(op, ty)) else { return };
-    let mut sum = identity;
-    let mut first = true;
-    for (_, v) in lanes.iter_mut().filter(|l| l.0) {
-        let before = sum;
-        sum = if first { *v } else { k(sum, *v, 0, 0) };
-        first = false;
-        match kind {
-            ReduceKind::Reduce => {}
-            ReduceKind::InclusiveScan => *v = sum,
-            ReduceKind::ExclusiveScan => *v = before,
+    let inner = if ty == Type::F16 { Type::F32 } else { ty };
+    let (Some(k), Some(identity)) = (kernel(op, inner, inner), reduce_identity(op, inner)) else { return };
+    let widen = |v: u64| if ty == Type::F16 { f16_to_f32(v as u16) as u64 } else { v };
+    let narrow = |v: u64| if ty == Type::F16 { f32_to_f16(v as u32) as u64 } else { v };
+    let mut row: Vec<u64> = lanes.iter().map(|&(on, v)| if on { widen(v) } else { identity }).collect();
+    let n = row.len();
+    match kind {
+        ReduceKind::Reduce => {
+            let mut step = n / 2;
+            while step > 0 {
+                let old = row.clone();
+                for (i, v) in row.iter_mut().enumerate() {
+                    if let Some(&other) = old.get(i ^ step) {
+                        *v = k(old[i], other, 0, 0);
+                    }
+                }
+                step /= 2;
+            }
+        }
+        ReduceKind::InclusiveScan | ReduceKind::ExclusiveScan => {
+            if kind == ReduceKind::ExclusiveScan {
+                row.rotate_right(1.min(n));
+                if let Some(first) = row.first_mut() {
+                    *first = identity;
+                }
+            }
+            let mut step = 1;
+            while step < n {
+                for i in (step..n).rev() {
+                    row[i] = k(row[i], row[i - step], 0, 0);
+                }
+                step *= 2;
+            }
         }
     }
-    if kind == ReduceKind::Reduce {
-        for (_, v) in lanes.iter_mut().filter(|l| l.0) {
-            *v = sum;
+    for ((on, v), sum) in lanes.iter_mut().zip(row) {
+        if *on {
+            *v = narrow(sum);
         }
     }
 }

@@ -291,8 +291,8 @@ ops! {
     /// bool operand, bool result.
     VoteAny = "vote_any", Special, Bool, Lanes;
     VoteAll = "vote_all", Special, Bool, Lanes;
-    /// Operand of any type, bool result.
-    VoteEq = "vote_eq", Special, Bool, Lanes;
+    /// Operand of type `ty`, bool result.
+    VoteEq = "vote_eq", Special, Any, Lanes;
     /// bool operand; i32: bit k is lane k (subgroups have at most 32 lanes).
     Ballot = "ballot", Special, I32, Lanes;
     BroadcastFirst = "broadcast_first", Unary, Any, Lanes;

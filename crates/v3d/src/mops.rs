@@ -10,6 +10,7 @@
 //! 1. the defs (`dst`, or all result words);
 //! 2. the uses of the test: the mask if [`Test::mask`], then the [`Src::Use`] sources of its comparisons;
 //! 3. the uses of the operation: its [`Src::Use`] sources in order, or address and then data words;
+//!    ([`MInst::Broadcast`]: the value, then the lane);
 //! 4. for a predicated write the previous version, a use to which the def is tied.
 
 use crate::instr::{Op, Pack, Unpack};
@@ -182,6 +183,13 @@ pub enum MInst {
     TmuAtomic { op: u8, data: u8, class: MemClass, test: Option<Test> },
     /// A texel access: its uses are S, the other coordinates in their order, then data words.
     Texture { op: TextureOp, test: Option<Test> },
+    /// `dst` in every lane = one bit for each lane where the test holds; with `live` of those only that exist, which are
+    /// the lanes with a sample flag. The bit of lane k is bit k.
+    Ballot { test: Option<Test>, live: bool },
+    /// `dst` in lane k = `src` in lane (k + by) mod 16.
+    Rotate { by: u8 },
+    /// 4.2: `dst` in every lane = the first use in the lane that the source, the same in all lanes, names.
+    Broadcast { lane: Src },
     /// All stores so far are done before anything that follows.
     TmuWait,
     /// Work-group barrier, after a [`MInst::TmuWait`].
@@ -201,7 +209,8 @@ impl kempe_mir::order::Schedule for MInst {
             MInst::Texture { op, .. } if op.results != 0 => TMU_LATENCY,
             MInst::Sideband { .. } => 5,
             MInst::Alu { op, .. } if op.is_sfu() => 2,
-            MInst::Select { .. } | MInst::Mul32 { .. } => 2,
+            MInst::Select { .. } | MInst::Mul32 { .. } | MInst::Rotate { .. } | MInst::Broadcast { .. } => 2,
+            MInst::Ballot { .. } => 4,
             _ => 1,
         }
     }

@@ -128,6 +128,15 @@ impl Display for MInst {
                 write!(f, " data x{} class {}", op.data, op.class.0)?;
                 guard(f, test)
             }
+            MInst::Ballot { test, live } => {
+                write!(f, "ballot{}", if *live { " live" } else { "" })?;
+                guard(f, test)
+            }
+            MInst::Rotate { by } => write!(f, "rotate {by}"),
+            MInst::Broadcast { lane } => {
+                f.write_str("broadcast")?;
+                sources(f, &[Src::Use, *lane], &[Unpack::None; 2])
+            }
             MInst::TmuWait => f.write_str("wait"),
             MInst::Barrier => f.write_str("barrier"),
             MInst::Branch { test, when } => {

@@ -19,6 +19,10 @@ pub const NONE: ClobberId = ClobberId(0);
 /// A thread switch: the accumulators are shared by the threads of a QPU (rule 58).
 pub const SWITCH: ClobberId = ClobberId(1);
 
+/// Operations between lanes: on 4.2 a rotation turns an accumulator, and a value for all lanes goes through r5
+/// (reference 8.5, 3.1).
+pub const LANES: ClobberId = ClobberId(2);
+
 /// Rows of a thread (reference section 1).
 pub fn rows(threads: u32) -> u16 {
     if threads >= 4 { 32 } else { 64 }
@@ -73,19 +77,20 @@ pub fn register_file(version: Version, threads: u32) -> RegisterFile {
         // rf0 is where the uniform stream arrives; anything else takes it only when nothing is left.
         Version::V71 => (4..rows).chain([1, 2, 3]).map(row).collect(),
     };
-    let (any, uni, lost) = match version {
+    let (any, uni, lost, between) = match version {
         Version::V42 => {
             units.extend((0..6).map(|r| format!("r{r}")));
             let acc: Vec<Unit> = (0..5).map(|r| accumulator(threads, r)).collect();
             let any: Vec<Unit> = acc.iter().chain(&rf).copied().collect();
             let r5 = accumulator(threads, 5);
             let uni = std::iter::once(r5).chain(any.iter().copied()).collect();
-            (any, uni, acc.into_iter().chain([r5]).collect())
+            let between = vec![accumulator(threads, 0), accumulator(threads, 1), r5];
+            (any, uni, acc.into_iter().chain([r5]).collect(), between)
         }
         Version::V71 => {
             let uni = std::iter::once(row(0)).chain(rf.iter().copied()).collect();
             rf.push(row(0));
-            (rf.clone(), uni, Vec::new())
+            (rf.clone(), uni, Vec::new(), Vec::new())
         }
     };
     let set = |name: &str, units: Vec<Unit>, rotate| UnitSet {
@@ -97,7 +102,7 @@ pub fn register_file(version: Version, threads: u32) -> RegisterFile {
     RegisterFile {
         units,
         sets: vec![set("rf", rf, true), set("any", any, true), set("uni", uni, false)],
-        clobbers: vec![Vec::new(), lost],
+        clobbers: vec![Vec::new(), lost, between],
         edit_reserved: vec![spill_base(threads), spill_scratch(version, threads)],
         memory_edit_clobbers: SWITCH,
         // r5 holds one value per quad (reference 3.1).

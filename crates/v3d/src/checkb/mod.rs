@@ -26,7 +26,7 @@ use kempe_mir::{Mir, UniformSource};
 use kempe_ra::Block;
 use program::{Behaviour, Leave, Source};
 use smallvec::smallvec;
-use value::Values;
+use value::{Value, Values};
 use words::{State, Stop, WordsLeave};
 
 /// Finished code.
@@ -115,7 +115,7 @@ pub fn check(
     }
     let mut v = Values::new(&mir.program);
     let spill_base = v.spill_base(private_bytes);
-    let source = program::run(mir, &mut v).map_err(|m| fail(0, Some(m.inst), m.message))?;
+    let source = program::run(mir, version, &mut v).map_err(|m| fail(0, Some(m.inst), m.message))?;
     v.seal();
     let program = words::Program {
         version,
@@ -296,8 +296,25 @@ impl Judge<'_> {
             }
             new
         };
+        let mut regs: Vec<Facts> = out.state.regs.iter().map(rename).collect();
+        // A flag that says that an argument is zero says so of the parameter.
+        let zero = |of| self.values.find(Value::IsZero(of));
+        let not = |of| self.values.find(Value::Not(of));
+        for &(a, p) in names {
+            let (Some(of_a), Some(of_p)) = (zero(a), zero(p)) else { continue };
+            for (flag, new) in out.state.regs.iter().zip(&mut regs).skip(words::FLAG_A) {
+                if flag.contains(&of_a) {
+                    add_fact(new, of_p);
+                }
+                if let (Some(of_a), Some(of_p)) = (not(of_a), not(of_p))
+                    && flag.contains(&of_a)
+                {
+                    add_fact(new, of_p);
+                }
+            }
+        }
         State {
-            regs: out.state.regs.iter().map(rename).collect(),
+            regs,
             slots: out.state.slots.iter().map(rename).collect(),
             wild: rename(&out.state.wild),
             uniform: out.uniform[k.min(1)],

@@ -3,7 +3,7 @@
 
 use super::value::Value;
 use super::value::Values;
-use crate::instr::{Op, Pack, Push, Unpack, small_value};
+use crate::instr::{Op, Pack, Push, Unpack, Version, small_value};
 use crate::magic;
 use crate::mops::{Cmp, CmpOp, MInst, MemClass, Src, Test, TmuType, When};
 use kempe_mir::symbolic::Term;
@@ -126,7 +126,7 @@ impl Uses {
 }
 
 /// Executes everything.
-pub(super) fn run(mir: &Mir<MInst>, v: &mut Values) -> Result<Source, Malformed> {
+pub(super) fn run(mir: &Mir<MInst>, version: Version, v: &mut Values) -> Result<Source, Malformed> {
     let p = &mir.program;
     let mut out = Source {
         value: vec![None; p.vregs.len()],
@@ -156,7 +156,7 @@ pub(super) fn run(mir: &Mir<MInst>, v: &mut Values) -> Result<Source, Malformed>
             if left {
                 return Err(Malformed { inst: i, message: "an instruction after the end of its block" });
             }
-            left = instruction(mir, v, &mut out, &mut behaviour, id, i)
+            left = instruction(mir, version, v, &mut out, &mut behaviour, id, i)
                 .ok_or(Malformed { inst: i, message: "operands are missing" })?;
         }
         if !left {
@@ -229,7 +229,10 @@ fn test(v: &mut Values, t: &Test, uses: &mut Uses) -> Option<Term> {
     let mask = match t.mask {
         true => {
             let m = uses.next()?;
-            Some(v.make(Value::IsZero(m)))
+            let runs = v.make(Value::IsZero(m));
+            // A flag may hold it the other way round.
+            v.not(runs);
+            Some(runs)
         }
         false => None,
     };
@@ -278,6 +281,7 @@ const REGULAR: u8 = 15;
 /// One instruction; returns whether it ends its block.
 fn instruction(
     mir: &Mir<MInst>,
+    version: Version,
     v: &mut Values,
     out: &mut Source,
     block: &mut Behaviour,
@@ -443,6 +447,27 @@ fn instruction(
                 },
             );
         }
+        MInst::Ballot { test, live } => {
+            let condition = maybe_test(v, &test, &mut uses)?;
+            results.push(ballot(version, v, condition, live));
+        }
+        MInst::Rotate { by } => {
+            let a = uses.next()?;
+            results.push(turned(v, a, by));
+        }
+        MInst::Broadcast { lane } => {
+            let a = uses.next()?;
+            let from_lane = match lane {
+                Src::Imm(n) => turned(v, a, n),
+                _ => {
+                    let lane = uses.next()?;
+                    let count = v.make(Value::One(Op::Neg, Unpack::None, lane));
+                    let count = v.make(Value::Spread(false, count));
+                    v.make(Value::Turned([count, a]))
+                }
+            };
+            results.push(v.make(Value::Spread(true, from_lane)));
+        }
         MInst::TmuWait => block.fences += 1,
         MInst::Barrier => {
             block.fences += 1;
@@ -472,6 +497,55 @@ fn instruction(
     }
     Some(false)
 }
+
+/// Every lane gets the value of the lane `by` further on.
+fn turned(v: &mut Values, a: Term, by: u8) -> Term {
+    if by.is_multiple_of(16) {
+        return a;
+    }
+    let count = v.constant(u32::from(by));
+    v.make(Value::Two(Op::Rot, [Unpack::None; 2], [a, count]))
+}
+
+/// One bit for each lane in which a condition holds.
+fn ballot(version: Version, v: &mut Values, condition: Option<Term>, live: bool) -> Term {
+    let mut condition = condition;
+    if live {
+        let flags = v.make(Value::Zero(Op::Msf));
+        let none = v.make(Value::IsZero(flags));
+        let exists = v.not(none);
+        condition = Some(match condition {
+            Some(c) => v.make(Value::Both([c, exists])),
+            None => exists,
+        });
+    }
+    let zero = v.constant(0);
+    if version == Version::V71 {
+        // Any word that is not 0 counts; flags are seen as two ones.
+        let set = match condition {
+            Some(c) => {
+                let ones = v.constant(FLAG_SET);
+                v.make(Value::Choice(c, [ones, zero]))
+            }
+            None => v.constant(1),
+        };
+        return v.make(Value::One(Op::Ballot, Unpack::None, set));
+    }
+    let plain = [Unpack::None; 2];
+    let (one, lane) = (v.constant(1), v.make(Value::Zero(Op::Eidx)));
+    let mut bits = v.make(Value::Two(Op::Shl, plain, [one, lane]));
+    if let Some(c) = condition {
+        bits = v.make(Value::Choice(c, [bits, zero]));
+    }
+    for n in [8, 4, 2, 1] {
+        let other = turned(v, bits, n);
+        bits = v.make(Value::Two(Op::Or, plain, [bits, other]));
+    }
+    bits
+}
+
+/// What an operation that shows flags gives where the flag is set (6.5).
+pub(super) const FLAG_SET: u32 = 0x1_0001;
 
 /// A lane-0 question without a negated predicate, and whether the answer is turned round by that.
 pub(super) fn question(v: &mut Values, lane0: bool, predicate: Term) -> (Term, bool) {

@@ -44,6 +44,10 @@ pub(super) enum Value {
     Packed(Pack, Term, Term),
     /// `condition ? a : b`, lane by lane.
     Choice(Term, [Term; 2]),
+    /// Turned by a count in a register: count, value (4.2; by a constant it is `rot`).
+    Turned([Term; 2]),
+    /// Lane 0 of each quad for its quad, or (`true`) lane 0 for all.
+    Spread(bool, Term),
     // Predicates.
     IsZero(Term),
     IsNegative(Term),
@@ -65,10 +69,15 @@ impl Node for Value {
             Undefined | Const(_) | Word(..) | Payload(_) | Param(..) | Loaded(..) | Unknown(..) | Zero(_) => {
                 SmallVec::new()
             }
-            Side(a, _) | One(_, _, a) | IsZero(a) | IsNegative(a) | Not(a) => smallvec![a],
-            Two(_, _, ab) | Product(ab) | Less(ab) | Below(ab) | Carry(ab) | Float(_, _, ab) | Both(ab) => {
-                SmallVec::from_slice(&ab)
-            }
+            Side(a, _) | One(_, _, a) | Spread(_, a) | IsZero(a) | IsNegative(a) | Not(a) => smallvec![a],
+            Two(_, _, ab)
+            | Product(ab)
+            | Less(ab)
+            | Below(ab)
+            | Carry(ab)
+            | Float(_, _, ab)
+            | Both(ab)
+            | Turned(ab) => SmallVec::from_slice(&ab),
             Packed(_, a, b) => smallvec![a, b],
             Choice(c, [a, b]) => smallvec![c, a, b],
         }
@@ -92,6 +101,8 @@ impl Value {
                 self
             }
             Side(a, n) => Side(of(a), n),
+            Turned(ab) => Turned(two(ab)),
+            Spread(all, a) => Spread(all, of(a)),
             One(op, u, a) => One(op, u, of(a)),
             Two(op, u, ab) => Two(op, u, two(ab)),
             Product(ab) => Product(two(ab)),
@@ -186,7 +197,7 @@ impl Values {
     }
 
     /// The same, but only if it exists.
-    fn find(&self, v: Value) -> Option<Term> {
+    pub fn find(&self, v: Value) -> Option<Term> {
         match self.simplify(v) {
             Ok(t) => Some(t),
             Err(v) => self.terms.find(&v),
@@ -255,6 +266,7 @@ impl Values {
                 }
                 _ => IsZero(a),
             },
+            Spread(_, a) if self.is_uniform(a) => return Ok(a),
             Choice(_, [a, b]) if a == b => return Ok(a),
             Choice(c, [a, b]) => {
                 let (c, mut a, mut b) = match self.is_not(c) {
@@ -476,11 +488,14 @@ impl Values {
         out
     }
 
-    /// Whether every lane holds the same: what only words of the streams, constants and the number of the thread make.
+    /// Whether every lane holds the same: what only operations over all lanes, words of the streams, constants and the
+    /// number of the thread make.
     pub fn is_uniform(&self, t: Term) -> bool {
         use Value::*;
         match self.terms.node(t) {
             Const(_) | Word(..) | Side(..) | Zero(Op::Tidx | Op::Barrierid) => true,
+            // What all lanes get from one, or from all of them.
+            Spread(true, _) | One(Op::Ballot | Op::Bcastf | Op::Alleq | Op::Allfeq, ..) => true,
             Undefined | Payload(_) | Param(..) | Loaded(..) | Unknown(..) | Zero(_) => false,
             v => v.children().iter().all(|&c| self.is_uniform(c)),
         }
@@ -509,6 +524,8 @@ impl Values {
             Value::Product([a, b]) => format!("mul({}, {})", of(a), of(b)),
             Value::Packed(p, a, b) => format!("pack{p:?}({}, {})", of(a), of(b)),
             Value::Choice(c, [a, b]) => format!("({} ? {} : {})", of(c), of(a), of(b)),
+            Value::Turned([n, a]) => format!("turned({}, {})", of(n), of(a)),
+            Value::Spread(all, a) => format!("{}({})", if all { "all" } else { "quad" }, of(a)),
             Value::IsZero(a) => format!("zero({})", of(a)),
             Value::IsNegative(a) => format!("negative({})", of(a)),
             Value::Less([a, b]) => format!("less({}, {})", of(a), of(b)),
@@ -579,6 +596,7 @@ pub(super) fn has_integer_flags(op: Op) -> bool {
             | Clz
             | Tidx
             | Eidx
+            | Msf
             | Ftoin
             | Ftoiz
             | Ftouz

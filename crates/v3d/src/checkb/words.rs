@@ -3,7 +3,7 @@
 //! Facts: reference sections 2 (both parts read before anything is written), 5 (signals), 7 (conditions, flags), 10
 //! (delay slots), 12.2 (TMU), 12.6 (scratch), 13.1 to 13.3 (thread switches, program end). Timing rules are the validator's.
 
-use super::program::{Behaviour, operation, question};
+use super::program::{Behaviour, FLAG_SET, operation, question};
 use super::value::{Value, Values, has_integer_flags};
 use crate::decode::decode;
 use crate::instr::{
@@ -23,7 +23,7 @@ pub(super) const DEPTH: u32 = 5;
 
 /// Rows, accumulators, flags: the last ones do not survive a switch.
 pub(super) const REGISTERS: usize = 72;
-const FLAG_A: usize = 70;
+pub(super) const FLAG_A: usize = 70;
 const FLAG_B: usize = 71;
 
 /// What is known between instructions.
@@ -126,7 +126,7 @@ fn index(l: Loc) -> usize {
 /// What a compute program has no use for, not even for nothing: nobody says what it does there.
 fn is_of_graphics(op: Op) -> bool {
     use Op::*;
-    matches!(op, Fxcd | Xcd | Fycd | Ycd | Msf | Revf | Iid | Sampid)
+    matches!(op, Fxcd | Xcd | Fycd | Ycd | Revf | Iid | Sampid)
 }
 
 /// Executes the words `from..to` of a block.
@@ -375,8 +375,8 @@ impl Machine<'_> {
 
     fn alu(&mut self, alu: &Alu) -> Done<()> {
         // Everything is read before anything is written.
-        let add = self.part(&alu.add, false)?;
-        let mul = self.part(&alu.mul, alu.rotate.is_some())?;
+        let add = self.part(&alu.add, None)?;
+        let mul = self.part(&alu.mul, alu.rotate)?;
         let old = self.s.regs[FLAG_A].clone();
         for (part, done) in [(&alu.add, &add), (&alu.mul, &mul)] {
             let Some((_, flag)) = done else { continue };
@@ -467,7 +467,7 @@ impl Machine<'_> {
     }
 
     /// The result of a part and the flag that it delivers.
-    fn part(&mut self, p: &Part, rotated: bool) -> Done<Option<(Write, Facts)>> {
+    fn part(&mut self, p: &Part, rotation: Option<u8>) -> Done<Option<(Write, Facts)>> {
         if p.is_nop() {
             return Ok(None);
         }
@@ -482,6 +482,12 @@ impl Machine<'_> {
         for k in 0..p.op.sources() {
             s.push(self.read(p.src[k])?);
         }
+        // Only moves of accumulators are made with a rotation; what it does to rows is another matter (8.5).
+        let turns = rotation.filter(|_| p.op == Op::Mov && matches!(p.src[0], Source::Acc(0..=3)));
+        if let (Some(code), Some(first)) = (turns, s.first_mut()) {
+            *first = self.turned(code, first)?;
+        }
+        let rotated = rotation.is_some() && turns.is_none();
         let sources: SmallVec<[&Facts; 2]> = s.iter().collect();
         let mut value = match p.op {
             Op::Tmuwt => {
@@ -518,6 +524,14 @@ impl Machine<'_> {
             op if op.has_effect() || is_of_graphics(op) || op == Op::Nop => {
                 return self.stop(format!("{} is not made", op.name()));
             }
+            Op::Vfla | Op::Vflna => {
+                let (zero, set) = (self.v.constant(0), self.v.constant(FLAG_SET));
+                let sides = if p.op == Op::Vfla { [set, zero] } else { [zero, set] };
+                let a = self.s.regs[FLAG_A].clone();
+                self.v.combine(&[&a], &|t| Value::Choice(t[0], sides))
+            }
+            // A move in the ADD part of 4.2 (section 16): the facts of its two sources belong together.
+            Op::Or if p.src[0] == p.src[1] && p.unpack == [Unpack::None; 2] => s[0].clone(),
             // Over the lanes that the condition selects.
             Op::Ballot | Op::Bcastf | Op::Alleq | Op::Allfeq if cond.is_some() => Facts::new(),
             op => match operation(op, p.unpack, &[self.v.undefined; 2]) {
@@ -534,7 +548,7 @@ impl Machine<'_> {
             value = self.unknown();
         }
         let flag = match p.push.or(p.update.map(Update::flag)) {
-            Some(_) if p.pack != Pack::None || rotated => Facts::new(),
+            Some(_) if p.pack != Pack::None || rotation.is_some() => Facts::new(),
             Some(which) => self.flag(p, which, &sources, &value),
             None => Facts::new(),
         };
@@ -554,6 +568,19 @@ impl Machine<'_> {
             value.clear();
         }
         Ok(Some((Write { value, cond }, flag)))
+    }
+
+    /// Lane k gets lane k - count (8.5); 7.1 counts the other way.
+    fn turned(&mut self, code: u8, value: &Facts) -> Done<Facts> {
+        if code == 0 {
+            let count = self.register(index(Loc::Acc(5)));
+            return Ok(self.v.combine(&[&count, value], &|t| Value::Turned([t[0], t[1]])));
+        }
+        if code > 31 {
+            return self.stop("an invalid rotation count");
+        }
+        let count = self.v.constant(u32::from((32 - code) % 16));
+        Ok(self.v.combine(&[value], &|t| Value::Two(Op::Rot, [Unpack::None; 2], [t[0], count])))
     }
 
     fn negated(&mut self, f: Facts) -> Facts {
@@ -624,10 +651,15 @@ impl Machine<'_> {
                 self.reach_barrier()?;
             }
             // A broadcast of the first lane (of a quad, of all) leaves what is the same in all lanes as it is.
-            Dest::Magic(magic::QUAD | magic::REP) => {
+            Dest::Magic(n @ (magic::QUAD | magic::REP)) => {
                 let r = index(Loc::uniform(self.p.version));
-                let same = w.cond.is_none() && w.value.iter().any(|&t| self.v.is_uniform(t));
-                self.s.regs[r] = if same { w.value } else { Facts::new() };
+                self.s.regs[r] = if w.cond.is_some() {
+                    Facts::new()
+                } else if w.value.iter().any(|&t| self.v.is_uniform(t)) {
+                    w.value
+                } else {
+                    self.v.combine(&[&w.value], &|t| Value::Spread(n == magic::REP, t[0]))
+                };
                 written.push(r);
             }
             _ => match to.loc(self.p.version) {

@@ -7,11 +7,12 @@
 //! * An address or data word that one ALU operation makes for a TMU access alone is written straight to the TMU.
 //! * A store is waited for only before something that may read what it wrote (and at the end of the program).
 //!
-//! Here is the walk over the code; [`flags`] has the tests, [`tmu`] the memory accesses, [`edits`] what the allocator
-//! brought in.
+//! Here is the walk over the code; [`flags`] has the tests, [`lanes`] the operations between lanes, [`tmu`] the memory
+//! accesses, [`edits`] what the allocator brought in.
 
 mod edits;
 mod flags;
+mod lanes;
 mod tmu;
 
 use self::flags::Flags;
@@ -102,6 +103,8 @@ pub struct Expander<'a> {
     outstanding: u32,
     stores: MemClass,
     flags: Flags,
+    /// What r0 holds a copy of for rotations, and the operation that copied it.
+    turned: Option<(Source, u32)>,
     /// Index of the operation that wrote a register last in this block, plus one.
     written: [u32; REGS],
     /// The register whose value that is, when it is a single plain ALU operation.
@@ -185,6 +188,7 @@ impl<'a> Expander<'a> {
             outstanding: 0,
             stores: MemClass::default(),
             flags: Flags::default(),
+            turned: None,
             written: [0; REGS],
             holds: [None; REGS],
             inst: 0,
@@ -212,6 +216,7 @@ impl<'a> Expander<'a> {
                 }
                 _ => Flags::default(),
             };
+            self.turned = None;
             self.written = [0; REGS];
             self.holds = [None; REGS];
             let back = block.preds.iter().any(|q| q.0 as usize >= b);
@@ -261,6 +266,24 @@ impl<'a> Expander<'a> {
 
     fn loc(&self, u: Unit) -> Loc {
         (self.unit_loc)(u)
+    }
+
+    fn version(&self) -> Version {
+        self.frame.version
+    }
+
+    /// The register still holds the copy of a source that was made last.
+    fn holds_copy(&self, register: Loc, of: Source) -> bool {
+        self.turned.is_some_and(|(s, at)| {
+            s == of
+                && self.written[reg(register)] == at
+                && uop::source_loc(of).is_none_or(|l| self.written[reg(l)] <= at)
+        })
+    }
+
+    /// Says that a register holds a copy now.
+    fn copied(&mut self, register: Loc, of: Source) {
+        self.turned = Some((of, self.written[reg(register)]));
     }
 
     fn emit(&mut self, mut op: UOp) {
@@ -322,6 +345,9 @@ impl<'a> Expander<'a> {
                     | MInst::Mul32 { .. }
                     | MInst::Uniform(_)
                     | MInst::Sideband { .. }
+                    | MInst::Ballot { .. }
+                    | MInst::Rotate { .. }
+                    | MInst::Broadcast { .. }
             )
         {
             return Ok(None);
@@ -481,6 +507,19 @@ impl<'a> Expander<'a> {
                 }
             }
             MInst::Texture { op, test } => self.texture(i, &op, test.as_ref(), &mut uses, &defs),
+            MInst::Ballot { test, live } => {
+                let cond = test.map(|t| self.test(&t, &mut uses));
+                self.ballot(cond, live, def(&defs)?.1);
+            }
+            MInst::Rotate { by } => {
+                let from = uses.next();
+                self.rotate(from, by, def(&defs)?.1);
+            }
+            MInst::Broadcast { lane } => {
+                let from = uses.next();
+                let lane = uses.take(lane);
+                self.broadcast(from, lane, def(&defs)?.1);
+            }
             MInst::TmuWait => self.wait_for(MemClass(0xff)),
             MInst::Barrier => {
                 self.collect();

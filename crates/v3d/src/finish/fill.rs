@@ -225,11 +225,15 @@ pub(super) fn fill(version: Version, bodies: &mut [Body]) {
     }
 }
 
-/// The instruction stands between a special function and who reads its result: it would be missed there (section 9).
+/// The instruction stands between a special function and who reads its result, where it would be missed (section 9), or
+/// between a write and a rotation of what was written, where something must stand (rule 27).
 fn hides_latency(version: Version, slots: &[Slot], n: usize) -> bool {
     let (Some(before), Some(after)) = (n.checked_sub(1).and_then(|k| slots.get(k)), slots.get(n + 1)) else {
         return false;
     };
+    if after.alu.rotate.is_some() && before.alu.writes(version).any(|w| after.alu.reads().any(|r| r == w)) {
+        return true;
+    }
     let results = before.alu.parts().into_iter().filter(|p| p.op.is_sfu());
     let results: Vec<Loc> = results.filter_map(|p| p.result().and_then(|d| d.loc(version))).collect();
     after.alu.reads().any(|l| results.contains(&l))

@@ -28,8 +28,14 @@ pub fn merge(version: Version, into: &Alu, op: &UOp) -> Option<Alu> {
     }
     out.signals = signals;
     out.sig_dest = into.sig_dest.or(op.sig_dest);
-    if !op.part.is_nop() {
+    if op.rotate.is_some() {
+        out = place_rotation(version, out, op)?;
+    } else if !op.part.is_nop() {
         out = place(version, out, op.part)?;
+    }
+    // The rotation is in the field of the signals, and its count in that of the second row (section 8.5).
+    if out.rotate.is_some() && !signals.is_empty() {
+        return None;
     }
     if !signal_set_exists(version, signals) {
         return None;
@@ -62,6 +68,10 @@ fn place(version: Version, alu: Alu, part: Part) -> Option<Alu> {
         };
         flags_fit(&add, &mul).then_some(Alu { add, mul, ..alu })
     };
+    if alu.rotate.is_some() {
+        // What stands in the MUL part is turned, and nothing else is.
+        return if alu.add.is_nop() { try_parts(Some(part), Some(alu.mul)) } else { None };
+    }
     match (alu.add.is_nop(), alu.mul.is_nop()) {
         // The ADD part is asked for more often, so what can go to MUL starts there.
         (true, true) => try_parts(None, Some(part)).or_else(|| try_parts(Some(part), None)),
@@ -73,6 +83,16 @@ fn place(version: Version, alu: Alu, part: Part) -> Option<Alu> {
         }
         (false, false) => None,
     }
+}
+
+/// Puts a rotated operation into the MUL part.
+fn place_rotation(version: Version, alu: Alu, op: &UOp) -> Option<Alu> {
+    let add = match (alu.add.is_nop(), alu.mul.is_nop()) {
+        (_, true) => alu.add,
+        (true, false) if alu.rotate.is_none() && units(version, &alu.mul).0 => for_add(version, alu.mul),
+        _ => return None,
+    };
+    flags_fit(&add, &op.part).then_some(Alu { add, mul: op.part, rotate: op.rotate, ..alu })
 }
 
 /// An ADD part in the form for the MUL part: undoes `or x, x`.
@@ -138,6 +158,9 @@ fn ports_fit(version: Version, alu: &Alu) -> bool {
     match version {
         Version::V42 => {
             if small.is_some() && rows[1].is_some() {
+                return false;
+            }
+            if alu.rotate.is_some() && (small.is_some() || rows[1].is_some()) {
                 return false;
             }
             // The immediate's signal goes with ldtmu alone, or with nothing.

@@ -135,7 +135,7 @@ fn build(version: Version, threads: u32, ops: &[UOp], words: &[u32], branch: boo
             // A partial write keeps the rest of its destination.
             reads.extend(op.part.result().and_then(|d| d.loc(version)).map(reg));
         }
-        if op.part.cond.is_some() || op.part.update.is_some() {
+        if op.part.cond.is_some() || op.part.update.is_some() || op.part.op.reads_flag_a() {
             reads.push(FLAGS);
         }
         if op.part.writes_flags() {
@@ -171,6 +171,8 @@ fn build(version: Version, threads: u32, ops: &[UOp], words: &[u32], branch: boo
                     _ if ops[w].is_switch() => (0, 0),
                     Kind::UnifaWrite if r == UNIFA => (4, 4),
                     _ if ops[w].part.op.is_sfu() && r < FLAGS => (1, 2),
+                    // Rule 27: what is turned, and the count in r5, are there one instruction before.
+                    _ if op.rotate.is_some() && r < FLAGS => (2, 2),
                     _ => (1, 1),
                 };
                 g.edge(w, i, hard, soft);

@@ -35,7 +35,10 @@ fn can_carry(s: &Slot) -> bool {
     let a = &s.alu;
     let small = a.sources().any(|(x, _)| matches!(x, Source::Small(_)));
     // Rules 1 and 35.
-    !(small || a.signals.has(Signals::THRSW | Signals::LDUNIFA | Signals::LDUNIFARF) || s.writes_unifa)
+    !(small
+        || a.rotate.is_some()
+        || a.signals.has(Signals::THRSW | Signals::LDUNIFA | Signals::LDUNIFARF)
+        || s.writes_unifa)
 }
 
 /// May stand in slot `n` (1 or 2) of a switch.
@@ -208,7 +211,7 @@ pub fn mark_somewhere(version: Version, block: &mut Scheduled) {
             writes |= acc(Loc::uniform(version));
         }
         let mut reads = alu.reads().chain(alu.merged(version)).fold(0, |m, l| m | acc(l));
-        if alu.parts().iter().any(|p| p.cond.is_some() || p.update.is_some()) {
+        if alu.parts().iter().any(|p| p.cond.is_some() || p.update.is_some() || p.op.reads_flag_a()) {
             reads |= 1 << 6;
         }
         live[n] = live[n + 1] & !writes | reads;

@@ -63,6 +63,8 @@ pub struct UOp {
     pub signals: Signals,
     pub sig_dest: Option<Dest>,
     pub uniform: Option<UniformSource>,
+    /// 4.2: the code of the rotation that turns the sources ([`crate::instr::Alu::rotate`]).
+    pub rotate: Option<u8>,
     pub kind: Kind,
     pub origin: Origin,
     /// Index of the machine instruction it comes from.
@@ -77,6 +79,7 @@ impl UOp {
             signals: Signals::NONE,
             sig_dest: None,
             uniform: None,
+            rotate: None,
             kind: Kind::Plain,
             origin: Origin::Program,
             inst: 0,
@@ -103,7 +106,8 @@ impl UOp {
 
     /// Every register read as a source.
     pub fn reads(&self) -> impl Iterator<Item = Loc> + '_ {
-        self.part.sources().filter_map(|(s, _)| source_loc(s))
+        let count = (self.rotate == Some(0)).then_some(Loc::Acc(5));
+        self.part.sources().filter_map(|(s, _)| source_loc(s)).chain(count)
     }
 }
 

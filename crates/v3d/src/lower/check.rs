@@ -99,6 +99,10 @@ pub fn check(m: &Module) -> Result<(), String> {
                     let words = inst.op == Op::ImageLoad || ty == Type::I32;
                     element && form && atomic && words
                 }
+                Op::Ballot => ty == Type::I32 && args[..] == [Type::Bool],
+                Op::Shuffle => matches!(ty, Type::I32 | Type::F32) && args.get(1) == Some(&Type::I32),
+                // Steps over all lanes need every lane to exist.
+                Op::Reduce => matches!(ty, Type::I32 | Type::F32) && m.workgroup_items().is_multiple_of(16),
                 Op::Barrier | Op::Fence | Op::Uniform | Op::Payload => true,
                 Op::Builtin => {
                     matches!(inst.imm, Imm::Builtin(Builtin::LaneId | Builtin::ThreadId))

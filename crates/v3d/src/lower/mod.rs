@@ -18,7 +18,7 @@
 //!
 //! Facts: reference sections 6.4, 6.5, 12.2, 12.5, 12.6, 13.5; in our words in docs/isa/v3d.md.
 //!
-//! Left out: 64-bit floats, 64-bit atomics, subgroup operations: each gives an error that names the place.
+//! Left out: 64-bit floats, 64-bit atomics: each gives an error that names the place.
 
 mod address;
 mod builtins;
@@ -184,6 +184,10 @@ struct Lower<'a> {
     private_offsets: Vec<Option<u32>>,
     private_bytes: u32,
     shared: Option<kempe_ir::exec::VarLayout>,
+    /// Where all lanes run together, if there are operations between lanes.
+    control: Option<kempe_ir::divergence::Divergence>,
+    /// The source block that is being lowered.
+    from: Block,
     /// The instruction that is being lowered.
     at: Loc,
     name: Option<Value>,
@@ -206,6 +210,8 @@ impl<'a> Lower<'a> {
             private_offsets: vec![None; m.vars.len()],
             private_bytes: 0,
             shared: None,
+            control: None,
+            from: Block(0),
             at: Loc(0),
             name: None,
         }
@@ -238,8 +244,10 @@ impl<'a> Lower<'a> {
         for &b in &self.src.layout {
             self.block_params(b)?;
         }
+        self.control = self.control();
         for &b in &self.src.layout {
             let data = &self.src.blocks[b];
+            self.from = b;
             self.e.switch_to(self.blocks[b]);
             self.layout.push(self.blocks[b]);
             self.e.func.blocks[self.e.block].loop_hint = data.loop_hint;

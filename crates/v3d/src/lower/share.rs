@@ -4,7 +4,7 @@
 //! (reference 13.5). The walk and the barriers then belong to all work-groups of the batch. A barrier under a condition
 //! that differs between work-groups (their id, say) is right in the source, where each counts its own, but as machine
 //! code one work-group would be counted at a barrier that the others never reach. Such programs get a supergroup for
-//! each work-group.
+//! each work-group. So do programs that know of subgroups.
 
 use kempe_ir::analysis::Cfg;
 use kempe_ir::divergence::{Divergence, Options};
@@ -12,7 +12,8 @@ use kempe_ir::{Module, Op};
 
 /// Looks at a module in lowered form.
 pub(super) fn may_share_batches(m: &Module) -> bool {
-    if m.workgroup_items().is_multiple_of(16) {
+    // Lanes of other work-groups must not take part in operations between lanes (reference 13.6).
+    if m.workgroup_items().is_multiple_of(16) || m.uses_subgroups {
         return false;
     }
     let f = &m.func;

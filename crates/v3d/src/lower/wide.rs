@@ -175,7 +175,7 @@ impl Lower<'_> {
         self.sub64((zero, zero), a)
     }
 
-    fn mul64(&mut self, a: Pair, b: Pair) -> Pair {
+    pub fn mul64(&mut self, a: Pair, b: Pair) -> Pair {
         let lo = self.e.mul(a.0, b.0);
         let high = self.umulhi(a.0, b.0);
         let (x, y) = (self.e.mul(a.0, b.1), self.e.mul(a.1, b.0));

@@ -16,7 +16,7 @@
 use super::prepare::{Arm, Prepared};
 use super::values;
 use kempe_ir::analysis::NONE;
-use kempe_ir::{Builtin, Imm, InstData, Module, Op, Table, Term, Value};
+use kempe_ir::{Builtin, Imm, InstData, Module, Op, ReduceKind, Table, Term, Value};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -313,6 +313,13 @@ impl Flow {
             // Lanes that wait do not take part.
             Op::ImageLoad if self.partial[at as usize] || self.arm(p, at).is_some() => u32::MAX,
             Op::Atomic | Op::ImageAtomic => u32::MAX,
+            // Made in all lanes, also in those that wait: the bits of those that run.
+            Op::Ballot => 0,
+            Op::Reduce if matches!(d.imm, Imm::Reduce(r) if r.kind == ReduceKind::Reduce && r.cluster == 0) => {
+                0
+            }
+            Op::Shuffle if arg(1) == 0 => 0,
+            Op::Shuffle => any(arg(0)),
             _ if d.op.effect() == kempe_ir::Effect::Lanes => u32::MAX,
             _ => any(all),
         }

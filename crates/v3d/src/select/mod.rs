@@ -4,7 +4,8 @@
 //! * [`flow`]: which values are the same in all lanes, which lanes wait where
 //! * [`plan`]: the graph that the machine walks
 //! * [`vars`]: values that are written while some lanes must keep what they have
-//! * [`emit`]: the walk over the blocks; [`ops`], [`images`]: single instructions; [`rules`]: what of it was used how often
+//! * [`emit`]: the walk over the blocks; [`ops`], [`images`], [`lanes`]: single instructions;
+//!   [`rules`]: what of it was used how often
 //!
 //! The machine has no execution mask: all 16 lanes walk one linear graph, and everything that has no effect is computed
 //! in all of them. Divergence is an execution value per lane (0: the lane runs, else the number of the block where it
@@ -16,6 +17,7 @@
 mod emit;
 mod flow;
 mod images;
+mod lanes;
 mod ops;
 mod plan;
 mod prepare;
@@ -79,6 +81,7 @@ pub struct Prepared {
 pub fn prepare(m: &Module) -> Result<Prepared, SelectError> {
     let mut prepared = prepare::Prepared::new(&m.func)?;
     prepared.images = m.resources.values().map(|r| Some((r.kind, r.image?))).collect();
+    prepared.partial_batch = !m.workgroup_items().is_multiple_of(16);
     let flow = flow::Flow::new(m, &prepared);
     let plan = plan::Plan::new(&prepared, &flow);
     let vars = vars::Vars::new(&prepared, &flow, &plan);

@@ -60,6 +60,7 @@ impl Emit<'_> {
             Op::Atomic => self.atomic(i),
             Op::ImageLoad | Op::ImageStore | Op::ImageAtomic => self.image(i),
             Op::Barrier | Op::Fence => self.barrier(i),
+            Op::Ballot | Op::Shuffle | Op::Reduce => self.lanes(i),
             _ => match self.data(i).results.first() {
                 Some(&r) => self.make(r),
                 None => self.unsupported(i),

@@ -61,6 +61,8 @@ pub(super) struct Prepared {
     pub arms: Vec<Option<Arm>>,
     /// By position: the block ends in a branch around short arms.
     pub shorts: Vec<Option<Short>>,
+    /// The last batch of a work-group may have lanes that do not exist.
+    pub partial_batch: bool,
 }
 
 /// A load that happens even when nobody wants its result.
@@ -107,6 +109,7 @@ impl Prepared {
             root,
             arms: vec![None; heads.len()],
             shorts: vec![None; heads.len()],
+            partial_batch: true,
             heads,
         };
         p.positions();

@@ -100,6 +100,8 @@ impl Expander<'_> {
             && op.origin == Origin::Program
             && op.signals.is_empty()
             && op.uniform.is_none()
+            && op.rotate.is_none()
+            && !op.part.op.reads_flag_a()
             && uop::is_plain(&op.part)
             && !op.part.op.is_sfu()
             && op.part.op != Op::Umul24

@@ -170,6 +170,8 @@ impl Machine<'_> {
                 for l in 0..LANES {
                     if holds[l] {
                         r[l] = match op {
+                            Op::Shuffle => x[y[l] as usize % LANES],
+                            Op::Rotq => x[l & !3 | (l + y[l & !3] as usize) & 3],
                             Op::Eidx => l as u32,
                             Op::Tidx => b.thread,
                             _ => alu(op, unpacked(unpack[0], x[l]), unpacked(unpack[1], y[l]))?,
@@ -250,6 +252,24 @@ impl Machine<'_> {
                 }
             }
             MInst::Texture { .. } => return Err("images are not followed here".to_owned()),
+            MInst::Ballot { test, live } => {
+                let mut holds = match &test {
+                    Some(t) => self.test(t, &uses, &mut at),
+                    None => [true; LANES],
+                };
+                for l in 0..LANES {
+                    holds[l] &= !live || b.lanes[l].1;
+                }
+                b.regs[defs[0]] = [(0..LANES).fold(0, |m, l| m | (holds[l] as u32) << l); LANES];
+            }
+            MInst::Rotate { by } => {
+                b.regs[defs[0]] = std::array::from_fn(|l| uses[0][(l + by as usize) % LANES]);
+            }
+            MInst::Broadcast { lane } => {
+                at = 1;
+                let lane = self.source(lane, &uses, &mut at)[0];
+                b.regs[defs[0]] = [uses[0][lane as usize % LANES]; LANES];
+            }
             MInst::TmuWait => {}
             MInst::Barrier | MInst::Branch { .. } | MInst::Jump | MInst::End => {}
         }

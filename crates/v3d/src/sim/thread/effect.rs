@@ -7,9 +7,9 @@ use crate::instr::{
 };
 use crate::magic;
 use crate::ops::Op;
-use crate::sim::alu::{self, blend, blend_packed};
+use crate::sim::alu::{self, blend, blend_packed, mask};
 use crate::sim::code::{ALL, Code, From, To, register_name, uniform_register};
-use crate::sim::{LANES, model, rules};
+use crate::sim::{LANES, Mask, model, rules};
 
 impl Thread {
     /// The next word of the uniform stream.
@@ -99,6 +99,14 @@ impl Thread {
     #[inline]
     fn write_register(&mut self, r: u8, pack: Pack, write: &Write) {
         let r = r as usize;
+        let mut decided = *write;
+        if write.maybe != 0 && pack == Pack::None {
+            // Written or not, a lane that holds the value already holds it afterwards.
+            let known = !(write.value.poison | self.poison[r] as Mask | (self.poison[r] >> 16) as Mask);
+            let same = mask(|i| self.regs[r][i] == write.value.v[i]);
+            decided.maybe &= !(known & same);
+        }
+        let write = &decided;
         let lanes = write.lanes;
         if pack == Pack::None {
             blend(&mut self.regs[r], &write.value.v, lanes);
