@@ -390,6 +390,10 @@ impl<'a> Emit<'a> {
             return v;
         }
         let old = self.version(var);
+        if let Some(old) = old.filter(|&old| self.val[root] == Some(old)) {
+            // The lanes that run have the same as those that left before.
+            return old;
+        }
         let all = self.exec.is_none() && self.arm.is_none();
         let v = match old.filter(|_| !all) {
             Some(old) => {
