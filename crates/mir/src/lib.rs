@@ -8,6 +8,7 @@
 
 pub mod artifact;
 pub mod function;
+mod live;
 pub mod order;
 pub mod print;
 pub mod symbolic;

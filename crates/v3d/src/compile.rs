@@ -16,9 +16,9 @@ use kempe_ir::{Loc, Module};
 use kempe_mir::{Artifact, Mir};
 use kempe_ra::{Allocation, Failure};
 
-/// Most live registers that the order before allocation aims at, by thread count: some stay free for what it does not
-/// see (values that pass through a block).
-const ORDER_LIMIT: [u32; 2] = [48, 24];
+/// Most live registers that the order before allocation aims at, by thread count: a few stay free for what it does not
+/// see. On the compute corpus, 52 to 60 and 26 to 30 differ by less than 0.1 % of the instructions.
+const ORDER_LIMIT: [u32; 2] = [56, 30];
 
 /// Forcing modes and choices.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
