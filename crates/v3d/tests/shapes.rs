@@ -639,10 +639,10 @@ fn a08_uniforms_across_a_divergent_jump() {
     provoked(&made, 3, "a uniform close to a branch on both sides", |m| {
         let instrs = m.instrs();
         let loads = |i: &Instr| i.signals().has(Signals::LDUNIF | Signals::LDUNIFRF);
-        (4..instrs.len()).any(|at| {
+        (8..instrs.len()).any(|at| {
             instrs[at].branch().is_some()
-                && instrs[at - 4..at].iter().any(loads)
-                && instrs[at + 1..].iter().take(12).any(loads)
+                && instrs[at - 8..at].iter().any(loads)
+                && instrs[at + 1..].iter().take(16).any(loads)
         })
     });
     provoked(&made, 3, "with scratch in use", |m| m.spills() > 0);
