@@ -1,5 +1,5 @@
 //! Corpus modules on the simulator: `cargo xtask simulate [--want N] [--only TEXT] [--seeds N] [--target T]
-//! [--level 0|1|2] [--threads N] [--no-order] [--force-spill] [-v]`.
+//! [--level 0|1|2] [--threads N] [--no-order] [--force-spill] [--images] [-v]`.
 //!
 //! Each module is specialised with its suggested values and run on up to 16 seeds of random, bounded inputs; an input
 //! that leads outside of a buffer is replaced. On every input the simulator must equal the interpreter of the lowered

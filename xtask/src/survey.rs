@@ -1,5 +1,5 @@
 //! Compiles the compute modules of the corpus for both targets: `cargo xtask survey [--all] [--verify] [--only TEXT]
-//! [--target T]`. With `--verify` checker B reads every result.
+//! [--target T] [--images]`. With `--verify` checker B reads every result.
 //!
 //! A table of how many compile, by collection; failures by reason; CPU times. With `--all` also the modules that need
 //! what is not there yet: they must be diagnosed, never panic.

@@ -19,6 +19,8 @@ mod model;
 mod rules;
 mod step;
 mod texture;
+#[cfg(test)]
+mod texture_tests;
 mod thread;
 mod tmu;
 
