@@ -3,7 +3,8 @@
 //! Written from the reference (sections given in each file), not from the code generator, so that the two can disagree.
 //! It is strict: a register that was never written, a value lost at a thread switch, an address of nowhere is *poison*,
 //! lane by lane; poison spreads through arithmetic and stops the run with the number of the broken rule when it would
-//! have an effect (memory, a branch, a pointer, a configuration). The rules of section 15 whose check is R stop it too.
+//! have an effect (memory, a branch, a pointer, a configuration). Every hardware rule of section 15 that a compute program
+//! can break stops it too.
 //! `docs/simulator.md` lists what is modelled.
 //!
 //! * [`Code`]: the program, decoded once. [`Code::run`] runs a dispatch on a [`Memory`].
