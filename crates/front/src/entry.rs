@@ -7,6 +7,28 @@ use spirv::{ExecutionMode, ExecutionModel};
 /// More invocations than any device takes in a work-group.
 const MAX_ITEMS: u64 = 4096;
 
+/// Bits of the lane number in which the neighbours of a quad differ in a compute shader with derivatives (0: the second
+/// one is not a single bit).
+pub fn derivative_steps(p: &Parsed, entry: &Entry, workgroup: [u32; 3]) -> Res<Option<[u32; 2]>> {
+    for &at in &p.modes {
+        let i = p.inst(at)?;
+        if i.w(1)? != entry.func {
+            continue;
+        }
+        match ExecutionMode::from_u32(i.w(2)?) {
+            Some(ExecutionMode::DerivativeGroupLinearKHR) => return Ok(Some([1, 2])),
+            // Invocations are numbered along x first, so the next row is a fixed step away; inside of a subgroup of 16 it
+            // is one bit of the lane number when the row has 2, 4 or 8 of them.
+            Some(ExecutionMode::DerivativeGroupQuadsKHR) if matches!(workgroup[0], 2 | 4 | 8) => {
+                return Ok(Some([1, workgroup[0]]));
+            }
+            Some(ExecutionMode::DerivativeGroupQuadsKHR) => return Ok(Some([1, 0])),
+            _ => {}
+        }
+    }
+    Ok(None)
+}
+
 /// The size of the work-group: the constant that is decorated as such counts before the execution modes.
 pub fn workgroup_size(p: &Parsed, entry: &Entry) -> Res<[u32; 3]> {
     let mut size = None;

@@ -91,6 +91,8 @@ pub struct Ptr {
 
 pub struct Lower<'p, 'w> {
     p: &'p Parsed<'w>,
+    /// Steps between the lanes of a quad, in compute shaders that say so.
+    derivatives: Option<[u32; 2]>,
     m: Module,
     lay: Layouts,
     cfgs: Vec<Option<Rc<Cfg>>>,
@@ -172,9 +174,14 @@ pub fn lower(p: &Parsed, entry: &crate::parse::Entry) -> Res<Module> {
         ir::Stage::Vertex => {}
     }
     let cur = m.func.add_block();
+    let derivatives = match stage {
+        ir::Stage::Compute => crate::entry::derivative_steps(p, entry, m.workgroup_size)?,
+        _ => None,
+    };
     let mut l = Lower {
         p,
         m,
+        derivatives,
         lay: Layouts::default(),
         cfgs: vec![None; p.funcs.len()],
         cur,
@@ -608,6 +615,7 @@ impl<'p, 'w> Lower<'p, 'w> {
                     || self.atomic_inst(i, op)?
                     || self.stage_inst(i, op)?
                     || self.subgroup_inst(i, op)?
+                    || (self.m.stage == ir::Stage::Compute && self.compute_derivative(i, op)?)
                     || self.arith_inst(i, op)?
                 {
                     return Ok(());
@@ -623,7 +631,7 @@ impl<'p, 'w> Lower<'p, 'w> {
         let what = if name.starts_with("Image") || name.starts_with("SampledImage") {
             "images and samplers are"
         } else if name.starts_with("DP") || name.starts_with("Fwidth") {
-            "derivatives in compute shaders are"
+            "derivatives of this stage are"
         } else if name.contains("Ray") || name.contains("HitObject") {
             "ray queries are"
         } else if name.starts_with("CooperativeMatrix") {
