@@ -116,9 +116,11 @@ fn shrink(
 ) -> reduce::Reduced {
     let wanted = kind(message);
     // The original may break the rules of good programs itself: then the generator is what failed.
-    let good = judge::screen(m, inputs).is_ok();
+    let steps = judge::screen_within(m, inputs, judge::STEPS).ok();
     reduce::reduce(m, &reduce::Limits::default(), &mut |m| {
-        (!good || judge::screen(m, inputs).is_ok()) && run(m).is_err_and(|e| kind(&e) == wanted)
+        // A loop that lost its end is no smaller program.
+        let good = |steps: u64| judge::screen_within(m, inputs, 2 * steps + 1000).is_ok();
+        steps.is_none_or(good) && run(m).is_err_and(|e| kind(&e) == wanted)
     })
 }
 
@@ -293,6 +295,34 @@ mod tests {
             }
         }
         assert_eq!(reduced, 5);
+    }
+
+    /// What long runs found and the reducer made small, in every configuration.
+    #[test]
+    fn found_programs_pass() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("found");
+        let mut files: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
+        files.sort();
+        assert!(files.len() >= 3);
+        for file in files {
+            let text = std::fs::read_to_string(&file).unwrap();
+            let m = text::parse(&text).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+            let shape = Shape { workgroup: m.workgroup_items(), ..Shape::from_seed(0) };
+            for seed in 0..12 {
+                let inputs = generate::inputs(seed, 1 + seed as u32 % 3, &shape);
+                for version in Version::ALL {
+                    for level in [Level::O0, Level::O2] {
+                        let mut options = judge::Options { level, ..judge::Options::default() };
+                        options.back.threads = [None, Some(2), Some(4)][seed as usize % 3];
+                        options.back.force_spill = seed % 4 == 3;
+                        let case = Case { seed, version, options, schedule: seed % 4, low_limit: false };
+                        if let Err(message) = case.run(&m, &inputs) {
+                            panic!("{}: {}", file.display(), Failure { case, message });
+                        }
+                    }
+                }
+            }
+        }
     }
 
     #[test]

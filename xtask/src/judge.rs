@@ -81,9 +81,14 @@ pub const STEPS: u64 = 20_000_000;
 /// Runs the source form: an input is of use only if every access stays inside of what it belongs to (private and shared
 /// arrays too, which no machine checks), nothing undefined has an effect, and nothing races.
 pub fn screen(m: &Module, inputs: &Inputs) -> Result<(), Trouble> {
+    screen_within(m, inputs, STEPS).map(|_| ())
+}
+
+/// The same with a limit of its own. Gives the number of steps.
+pub fn screen_within(m: &Module, inputs: &Inputs, limit: u64) -> Result<u64, Trouble> {
     let env = Environment::new(m, inputs, Sizes::source()).map_err(Trouble::Setup)?;
     let mut how = interp::Options::source();
-    how.step_limit = STEPS;
+    how.step_limit = limit;
     how.races = true;
     let outcome = interp::run(m, &env, &how).map_err(Trouble::Input)?;
     if let Some(race) = outcome.race {
@@ -92,7 +97,7 @@ pub fn screen(m: &Module, inputs: &Inputs) -> Result<(), Trouble> {
     if !outcome.undefined.is_empty() {
         return Err(Trouble::Setup("it reads what was never written".to_owned()));
     }
-    Ok(())
+    Ok(outcome.steps)
 }
 
 /// Runs both and compares every buffer.

@@ -21,7 +21,6 @@ const FLAGS: &[&str] = &[
     "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
     "-Cllvm-args=-sanitizer-coverage-pc-table",
     "-Cllvm-args=-sanitizer-coverage-trace-compares",
-    "-Ccodegen-units=1",
     "--cfg=fuzzing",
 ];
 const TRIPLE: &str = "x86_64-unknown-linux-gnu";

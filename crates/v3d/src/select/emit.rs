@@ -803,9 +803,7 @@ impl<'a> Emit<'a> {
 
     fn exit(&mut self, exit: Exit, skip_test: Option<(Test, Uses)>) {
         let at = self.at;
-        let a = at as usize;
-        let id = self.plan.block[a];
-        let edges = self.plan.edge_block[a];
+        let id = self.plan.block[at as usize];
         let (when, (test, uses)) = match exit {
             Exit::End => {
                 self.rules.hit(Rule::End);
@@ -828,8 +826,16 @@ impl<'a> Emit<'a> {
                     self.fail(SelectError::malformed("a branch without condition"));
                     return;
                 };
-                let test = self.test(cond, false, None);
                 self.rules.hit(if when { Rule::UniformTaken } else { Rule::UniformNotTaken });
+                if let Some(exec) = self.exec
+                    && self.plan.is_unsure(self.p, self.flow, self.p.root(cond), at)
+                {
+                    // Lane 0 may not know: those that run do, and when there are none it does not matter.
+                    self.rules.hit(Rule::UniformOfRunning);
+                    let test = self.test(cond, !when, Some(exec));
+                    return self.end_in_branch(When::Any, test);
+                }
+                let test = self.test(cond, false, None);
                 (if when { When::Lane0 } else { When::NotLane0 }, test)
             }
             Exit::Skip { .. } => match (skip_test, self.exec) {
@@ -857,6 +863,13 @@ impl<'a> Emit<'a> {
                 }
             },
         };
+        self.end_in_branch(when, (test, uses));
+    }
+
+    fn end_in_branch(&mut self, when: When, (test, uses): (Test, Uses)) {
+        let a = self.at as usize;
+        let id = self.plan.block[a];
+        let edges = self.plan.edge_block[a];
         // A block for the taken edge stands directly behind, so then the branch goes the other way.
         let when = if edges[0].is_some() { opposite(when) } else { when };
         self.terminator(MInst::Branch { test, when }, &uses);

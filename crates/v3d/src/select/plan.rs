@@ -10,7 +10,7 @@ use super::prepare::Prepared;
 use super::values;
 use crate::instr::small_code;
 use kempe_ir::analysis::NONE;
-use kempe_ir::{Op, Term};
+use kempe_ir::{Imm, Op, Table, Term, Value};
 use smallvec::SmallVec;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, HashMap};
@@ -84,6 +84,8 @@ pub(super) struct Plan {
     pub blocks: u32,
     /// By loop: execution values change inside.
     pub masks_change: Vec<bool>,
+    /// Roots that lanes which wait elsewhere may hold anything in, although those that run agree.
+    unsure: Table<Value, bool>,
 }
 
 impl Plan {
@@ -102,13 +104,70 @@ impl Plan {
             edge_block: vec![[None; 2]; n],
             blocks: 0,
             masks_change: vec![false; p.cfg.loops.len()],
+            unsure: Table::new(p.func.values.len(), false),
         };
         plan.exits(p, flow);
         plan.number_tree();
         plan.numbers(p, flow);
         plan.edge_blocks(p);
         plan.mask_changes(p, flow);
+        plan.find_unsure(p, flow);
         plan
+    }
+
+    /// Some lane may hold anything in a root when the walk is at `at`: it took no part where the value was made, or the
+    /// walk skipped that place because nobody wanted it. What is asked of lane 0 must not depend on such a value.
+    pub fn is_unsure(&self, p: &Prepared, flow: &Flow, root: Value, at: u32) -> bool {
+        if !flow.partial[at as usize] || values::is_remade(p, root) || values::payload(p, root).is_some() {
+            return false;
+        }
+        let def = p.def_pos(root);
+        self.unsure[root]
+            || (def != at && (flow.left_diverging(p, def, at) != NONE || !self.dominates(def, at)))
+    }
+
+    fn find_unsure(&mut self, p: &Prepared, flow: &Flow) {
+        if !flow.partial.contains(&true) {
+            return;
+        }
+        let mut changed = true;
+        while std::mem::take(&mut changed) {
+            for at in 0..p.len() {
+                let alone = flow.partial[at as usize] || flow.arm(p, at).is_some();
+                let block = p.block(at);
+                for (n, &param) in block.params.iter().enumerate() {
+                    if p.root(param) != param || self.unsure[param] {
+                        continue;
+                    }
+                    let mut unsure = alone && flow.meets[at as usize];
+                    for &q in &p.cfg.preds[at as usize] {
+                        for t in p.block(q).term.targets().filter(|t| p.cfg.pos[t.block] == at) {
+                            let arg = t.args.get(n);
+                            unsure |= arg.is_some_and(|&a| self.is_unsure(p, flow, p.root(a), q));
+                        }
+                    }
+                    self.unsure[param] = unsure;
+                    changed |= unsure;
+                }
+                for &i in &block.insts {
+                    let d = &p.func.insts[i];
+                    let unsure = match (d.op, d.imm) {
+                        (Op::Load, Imm::Mem(mem)) => {
+                            let fixed =
+                                d.args.first().is_some_and(|&a| values::is_fixed_address(p, p.root(a)));
+                            alone && !(fixed && values::side_band(p, d, mem).is_some())
+                        }
+                        (Op::Atomic, _) => alone,
+                        _ => d.args.iter().any(|&a| self.is_unsure(p, flow, p.root(a), at)),
+                    };
+                    for &r in &d.results {
+                        if unsure && !std::mem::replace(&mut self.unsure[r], true) {
+                            changed = true;
+                        }
+                    }
+                }
+            }
+        }
     }
 
     /// Every walk to `b` comes through `a`.

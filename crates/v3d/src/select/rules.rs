@@ -126,6 +126,7 @@ rules! {
     Jump = "jump",
     UniformTaken = "branch on a uniform condition",
     UniformNotTaken = "branch on a uniform condition that fails",
+    UniformOfRunning = "branch on a uniform condition that only running lanes know",
     SkipByFlags = "branch over code that no lane runs, by the condition",
     SkipByMask = "branch over code that no lane runs, by the execution value",
     Latch = "back to the header while some lane runs",
