@@ -474,4 +474,30 @@ mod tests {
             assert_eq!(c.escaped, 0, "{kind:?}: {:#?}", tally.notes);
         }
     }
+
+    /// Every bit of a small program: a change that the simulator notices must be one that a judge notices.
+    #[test]
+    fn every_bit_of_a_small_program_matters() {
+        for version in Version::ALL {
+            let shape = Shape { operations: 12, depth: 1, ..Shape::from_seed(3) };
+            let m = generate::generate(3, &shape);
+            let inputs = (0..2).map(|k| generate::inputs(k, 1, &shape)).collect();
+            let c = compiled(&m, version, &judge::Options::default()).expect("it compiles");
+            let s = Subject::new("small".into(), c, inputs).expect("it runs");
+            let words = &s.attempt.code.words;
+            let mut caught = 0;
+            for n in 0..words.len() {
+                for bit in 0..64 {
+                    let mut code = s.attempt.code.clone();
+                    code.words[n] ^= 1 << bit;
+                    if s.objections(&code, &s.attempt.allocation).iter().any(Option::is_some) {
+                        caught += 1;
+                    } else if let Some(how) = s.differs(&code) {
+                        panic!("{} bit {bit} of word {n} of {}: {how}", version.name(), words.len());
+                    }
+                }
+            }
+            assert!(caught > 8 * words.len(), "{caught} of {} bits", 64 * words.len());
+        }
+    }
 }

@@ -45,3 +45,51 @@ fn correct_code_passes() {
     }
     assert!(made > 0 && objections.len() * 100 <= made, "{} of {made}: {objections:#?}", objections.len());
 }
+
+/// Two loops, one in the other, around many values that all begin as 0 and change places in every round: in the first
+/// round over the loops every place may be any of them, and the parallel copies are exchanges.
+fn many_equal_values(n: usize) -> String {
+    let zeros = vec!["%1"; n].join(", ");
+    let mut s = String::from(
+        "module \"main\" compute\nworkgroup 64 1 1\n\
+         resource @0 storage set 0 binding 0 elements 1 size 0 stride 4 \"data\"\nfunc\n",
+    );
+    // Values are numbered by their names: accumulators of the outer loop, of the inner one, and their next values.
+    let (outer, inner, next) = (100, 100 + n, 100 + 2 * n);
+    let params = |from: usize| (0..n).map(|k| format!("%{}:i32", from + k)).collect::<Vec<_>>().join(", ");
+    let args = |from: usize, shift: usize| {
+        (0..n).map(|k| format!("%{}", from + (k + shift) % n)).collect::<Vec<_>>().join(", ")
+    };
+    s += "b0:\n  %0:i32 = builtin.i32 <lane_id>\n  %1:i32 = const.i32 <0>\n  %2:i32 = const.i32 <1>\n";
+    s += "  %3:i32 = const.i32 <8>\n";
+    s += &format!("  jump b1(%1, {zeros})\n");
+    s += &format!("b1(%5:i32, {}):\n  %6:bool = slt.i32 %5, %3\n  branch %6, b2, b6\n", params(outer));
+    s += &format!("b2:\n  jump b3(%1, {})\n", args(outer, 0));
+    s += &format!("b3(%7:i32, {}):\n  %8:bool = slt.i32 %7, %3\n  branch %8, b4, b5\n", params(inner));
+    s += "b4:\n";
+    for k in 0..n {
+        s += &format!("  %{}:i32 = iadd.i32 %{}, %0\n", next + k, inner + (k * 3 + 1) % n);
+    }
+    s += &format!("  %9:i32 = iadd.i32 %7, %2\n  jump b3(%9, {})\n", args(next, 0));
+    s += &format!("b5:\n  %10:i32 = iadd.i32 %5, %2\n  jump b1(%10, {})\n", args(inner, 1));
+    s += "b6:\n  %11:ptr.storage = resource_addr.ptr.storage <@0>\n  %13:ptr.storage = lea.ptr.storage <scale 4 offset 0> %11, %0\n";
+    for k in 0..n {
+        s += &format!("  store.i32 <storage x1 align 4> %13, %{}\n", outer + k);
+    }
+    s + "  return\n"
+}
+
+#[test]
+fn loops_that_begin_with_the_same_value_everywhere() {
+    for n in [6, 24, 40] {
+        let m = kempe_ir::text::parse(&many_equal_values(n)).unwrap_or_else(|e| panic!("{e:?}"));
+        for version in Version::ALL {
+            for max_registers in [None, Some(14), Some(22)] {
+                let options = Options { verify: true, max_registers, ..Options::default() };
+                if let Err(e) = compile(m.clone(), version, &options, &mut ()) {
+                    panic!("{n} values, {} {max_registers:?}: {e}", version.name());
+                }
+            }
+        }
+    }
+}

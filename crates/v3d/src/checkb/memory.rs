@@ -62,6 +62,14 @@ impl Machine<'_> {
         })
     }
 
+    /// More results are on their way (rule 55).
+    fn outstanding(&self, more: usize) -> Done<()> {
+        match self.results.len() + more > 16 / self.p.threads.max(1) as usize {
+            true => self.stop("more results outstanding than the queue of the thread holds"),
+            false => Ok(()),
+        }
+    }
+
     /// A TMU operation starts.
     pub(super) fn access(&mut self, w: Write) -> Done<()> {
         let byte = (self.config & 0xff) as u8;
@@ -151,6 +159,7 @@ impl Machine<'_> {
         if a.writes && !a.reads {
             self.s.stores |= a.class.0;
         }
+        self.outstanding(usize::from(a.results))?;
         for k in 0..a.results {
             let t = self.v.make(Value::Loaded(effect.inst, k, self.block));
             self.results.push_back(smallvec![self.v.name(t)]);
@@ -231,7 +240,8 @@ impl Machine<'_> {
                     return self.stop("a fill before the spills are waited for");
                 }
                 let facts = self.s.slots.get(slot as usize).cloned().unwrap_or_default();
-                let facts = if facts.is_empty() { self.unknown() } else { facts };
+                let facts = self.named(facts);
+                self.outstanding(1)?;
                 self.results.push_back(facts);
             }
         }

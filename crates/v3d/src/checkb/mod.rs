@@ -120,6 +120,7 @@ pub fn check(
     let program = words::Program {
         version,
         rows: regs::rows(threads) as usize,
+        threads,
         words: view.words,
         uniforms: view.uniforms,
         spill_base,

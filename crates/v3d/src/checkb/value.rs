@@ -32,6 +32,8 @@ pub(super) enum Value {
     Loaded(u32, u8, Block),
     /// Contents of a place of which nothing is known, numbered inside a block.
     Unknown(u32, Block),
+    /// Contents of which several expressions are known, by number: one name for all of them.
+    Group(u32),
     /// A word of the side band: address of the first, number.
     Side(Term, u8),
     /// Operations, sources with their modifiers.
@@ -66,9 +68,8 @@ impl Node for Value {
     fn children(&self) -> SmallVec<[Term; 3]> {
         use Value::*;
         match *self {
-            Undefined | Const(_) | Word(..) | Payload(_) | Param(..) | Loaded(..) | Unknown(..) | Zero(_) => {
-                SmallVec::new()
-            }
+            Undefined | Const(_) | Word(..) | Payload(_) | Param(..) | Loaded(..) | Unknown(..)
+            | Group(_) | Zero(_) => SmallVec::new(),
             Side(a, _) | One(_, _, a) | Spread(_, a) | IsZero(a) | IsNegative(a) | Not(a) => smallvec![a],
             Two(_, _, ab)
             | Product(ab)
@@ -97,9 +98,8 @@ impl Value {
         use Value::*;
         let two = |[a, b]: [Term; 2]| [of(a), of(b)];
         match self {
-            Undefined | Const(_) | Word(..) | Payload(_) | Param(..) | Loaded(..) | Unknown(..) | Zero(_) => {
-                self
-            }
+            Undefined | Const(_) | Word(..) | Payload(_) | Param(..) | Loaded(..) | Unknown(..)
+            | Group(_) | Zero(_) => self,
             Side(a, n) => Side(of(a), n),
             Turned(ab) => Turned(two(ab)),
             Spread(all, a) => Spread(all, of(a)),
@@ -120,9 +120,8 @@ impl Value {
     }
 }
 
-/// Most combinations of facts that are looked up for one operation, and that are followed although nobody knows them.
+/// Most combinations of facts that are looked up for one operation.
 const MAX_LOOKUPS: usize = 1024;
-const MAX_NEW: usize = 4;
 
 /// Times that what is made from equal parts is looked for. What a later round would find is seldom there.
 const MAX_PASSES: usize = 4;
@@ -139,6 +138,9 @@ struct Equal {
     members: FxHashMap<Term, SmallVec<[Term; 4]>>,
     /// Parameters that any place may hold so far; no two places are equal for that.
     wild: Facts,
+    /// Contents that have a name of their own, by number, and the name of contents.
+    groups: Vec<Facts>,
+    group_names: FxHashMap<Facts, Term>,
 }
 
 /// The expressions of one comparison.
@@ -273,16 +275,13 @@ impl Values {
                     Some(inner) => (inner, b, a),
                     None => (c, a, b),
                 };
-                if let Choice(d, [x, _]) = self.terms.node(a)
-                    && self.name(d) == c
-                {
-                    a = self.name(x);
-                }
-                if let Choice(d, [_, y]) = self.terms.node(b)
-                    && self.name(d) == c
-                {
-                    b = self.name(y);
-                }
+                // A choice by the same condition, or by its inverse.
+                let inner = |t: Term, side: usize| match self.terms.node(t) {
+                    Choice(d, ab) if self.name(d) == c => self.name(ab[side]),
+                    Choice(d, ab) if self.is_not(self.name(d)) == Some(c) => self.name(ab[1 - side]),
+                    _ => t,
+                };
+                (a, b) = (inner(a, 0), inner(b, 1));
                 if a == b {
                     return Ok(a);
                 }
@@ -332,14 +331,23 @@ impl Values {
         t
     }
 
+    /// A value that any place may hold so far.
+    pub fn is_wild(&self, t: Term) -> bool {
+        self.equal.wild.contains(&t)
+    }
+
     /// Makes two expressions equal; whether they were not. A constant is the best name, because offsets are recognised by
-    /// it, and something new the worst.
+    /// it, then a choice, because normal forms look into it; something new is the worst.
     fn unite(&mut self, a: Term, b: Term) -> bool {
         let (a, b) = (self.name(a), self.name(b));
         if a == b {
             return false;
         }
-        let rank = |t: Term| (!matches!(self.terms.node(t), Value::Const(_)), t);
+        let rank = |t: Term| match self.terms.node(t) {
+            Value::Const(_) => (0, t),
+            Value::Choice(..) => (1, t),
+            _ => (2, t),
+        };
         let (a, b) = if rank(a) < rank(b) { (a, b) } else { (b, a) };
         self.equal.up.insert(b, a);
         true
@@ -445,8 +453,24 @@ impl Values {
         known
     }
 
+    /// One name for contents.
+    fn contents(&mut self, facts: &Facts) -> Term {
+        if let [one] = facts[..] {
+            return one;
+        }
+        if let Some(&t) = self.equal.group_names.get(facts) {
+            return t;
+        }
+        let t = self.terms.intern(Value::Group(self.equal.groups.len() as u32));
+        self.equal.groups.push(facts.clone());
+        self.equal.group_names.insert(facts.clone(), t);
+        t
+    }
+
     /// What an operation makes of contents of which these facts are known: every combination that the machine code knows,
-    /// and what the machine code makes of undefined values, which anything stands for; beside them a few that nobody knows.
+    /// and what the machine code makes of undefined values, which anything stands for; else one that nobody knows.
+    ///
+    /// Contents of which much is known come back out of an exchange by exclusive or: for that they go in under one name.
     pub fn combine(&mut self, sources: &[&Facts], build: &dyn Fn(&[Term]) -> Value) -> Facts {
         let mut out = Facts::new();
         if sources.iter().any(|s| s.is_empty()) {
@@ -454,7 +478,17 @@ impl Values {
         }
         let extra = usize::from(self.uses_undefined);
         let wild = !self.equal.wild.is_empty();
-        if wild || extra == 1 || sources.iter().any(|s| s.len() > 1) {
+        let several = sources.iter().any(|s| s.len() > 1);
+        let mut named = None;
+        if several {
+            let names: SmallVec<[Term; 3]> = sources.iter().map(|s| self.contents(s)).collect();
+            let t = self.make(build(&names));
+            match self.terms.node(t) {
+                Value::Group(n) => out = self.equal.groups[n as usize].clone(),
+                _ => named = Some(t),
+            }
+        }
+        if wild || extra == 1 || several {
             let undefined = self.undefined;
             let pick = |s: &Facts, i: usize| s.get(i).copied().unwrap_or(undefined);
             for_each_choice(sources, extra, MAX_LOOKUPS, pick, |list| {
@@ -462,29 +496,25 @@ impl Values {
                     self.note(&mut out, t);
                 }
             });
-            // With values that may be anywhere, what is known may be about them only: the contents go on as well.
-            let own = sources.iter().any(|s| s.iter().all(|t| self.equal.wild.contains(t)));
-            if !out.is_empty() && (!wild || own) {
-                return out;
-            }
         }
-        let mut limit = if wild { 1 } else { MAX_NEW };
-        for_each_choice(
-            sources,
-            0,
-            MAX_LOOKUPS,
-            |s, i| s[i],
-            |list| {
-                if limit == 0 || list.iter().any(|t| self.equal.wild.contains(t)) {
-                    return;
-                }
-                limit -= 1;
-                let t = self.make(build(list));
+        // With values that may be anywhere, what is known may be about them only: the contents go on as well.
+        if out.is_empty() || wild {
+            let own = |s: &&Facts| s.iter().copied().find(|t| !self.equal.wild.contains(t));
+            let list: Option<SmallVec<[Term; 3]>> = sources.iter().map(own).collect();
+            if let Some(list) = list {
+                let t = self.make(build(&list));
                 if !self.note(&mut out, t) {
                     add_fact(&mut out, t);
                 }
-            },
-        );
+            }
+        }
+        match named {
+            Some(t) if out.is_empty() => add_fact(&mut out, t),
+            Some(t) if out.len() > 1 => {
+                self.equal.group_names.insert(out.clone(), t);
+            }
+            _ => {}
+        }
         out
     }
 
@@ -496,7 +526,7 @@ impl Values {
             Const(_) | Word(..) | Side(..) | Zero(Op::Tidx | Op::Barrierid) => true,
             // What all lanes get from one, or from all of them.
             Spread(true, _) | One(Op::Ballot | Op::Bcastf | Op::Alleq | Op::Allfeq, ..) => true,
-            Undefined | Payload(_) | Param(..) | Loaded(..) | Unknown(..) | Zero(_) => false,
+            Undefined | Payload(_) | Param(..) | Loaded(..) | Unknown(..) | Group(_) | Zero(_) => false,
             v => v.children().iter().all(|&c| self.is_uniform(c)),
         }
     }
@@ -515,6 +545,7 @@ impl Values {
             Value::Param(r, _) => format!("v{r}"),
             Value::Loaded(i, k, _) => format!("loaded {i}.{k}"),
             Value::Unknown(n, _) => format!("unknown {n}"),
+            Value::Group(n) => format!("contents {n}"),
             Value::Side(a, k) => format!("side({}, {k})", of(a)),
             Value::Zero(op) => op.name().to_owned(),
             Value::One(op, u, a) => format!("{}{}({})", op.name(), u.name(), of(a)),

@@ -13,7 +13,7 @@ use crate::instr::{
 use crate::magic;
 use crate::mops::MemClass;
 use kempe_mir::UniformSource;
-use kempe_mir::symbolic::{Facts, Term};
+use kempe_mir::symbolic::{Facts, Term, add_fact};
 use kempe_ra::Block;
 use smallvec::{SmallVec, smallvec};
 use std::collections::VecDeque;
@@ -70,6 +70,7 @@ pub(super) enum WordsLeave {
 pub(super) struct Program<'a> {
     pub version: Version,
     pub rows: usize,
+    pub threads: u32,
     pub words: &'a [u64],
     pub uniforms: &'a [UniformSource],
     pub spill_base: Term,
@@ -349,12 +350,21 @@ impl Machine<'_> {
         smallvec![t]
     }
 
-    /// Contents of a register; what is not known gets a name, so that copies and exchanges of it are understood.
+    /// Contents of a register.
     fn register(&mut self, r: usize) -> Facts {
-        if self.s.regs[r].is_empty() {
-            self.s.regs[r] = self.unknown();
+        let facts = self.named(self.s.regs[r].clone());
+        self.s.regs[r].clone_from(&facts);
+        facts
+    }
+
+    /// What is not known, or is whatever somebody wants, gets a name, so that copies and exchanges of it are understood.
+    pub(super) fn named(&mut self, mut facts: Facts) -> Facts {
+        if facts.iter().all(|&t| self.v.is_wild(t)) {
+            for t in self.unknown() {
+                add_fact(&mut facts, t);
+            }
         }
-        self.s.regs[r].clone()
+        facts
     }
 
     fn read(&mut self, s: Source) -> Done<Facts> {
@@ -640,6 +650,9 @@ impl Machine<'_> {
             Dest::Magic(magic::UNIFA) => {
                 if w.cond.is_some() {
                     return self.stop("a side-band address under a condition");
+                }
+                if !self.behaviour.sides.iter().any(|&(a, _)| self.v.is(&w.value, a)) {
+                    return self.stop("a side-band address that the program does not have");
                 }
                 self.side = Some((w.value, 0));
             }
