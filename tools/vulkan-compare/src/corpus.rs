@@ -78,3 +78,10 @@ pub fn uses_loose_functions(words: &[u32]) -> bool {
     }
     false
 }
+
+/// Capabilities ComputeDerivativeGroupQuads (5288) and ComputeDerivativeGroupLinear (5350): OpCapability is 17.
+pub fn uses_compute_derivatives(words: &[u32]) -> bool {
+    let capabilities =
+        words.get(5..).unwrap_or_default().chunks_exact(2).take_while(|c| c[0] == 2 << 16 | 17);
+    capabilities.into_iter().any(|c| matches!(c[1], 5288 | 5350))
+}

@@ -79,6 +79,9 @@ fn load(corpus: &Corpus, file: &str) -> Result<Subject, String> {
     if corpus::uses_loose_functions(&words) {
         return Err("uses functions that are allowed large errors".to_owned());
     }
+    if corpus::uses_compute_derivatives(&words) {
+        return Err("uses derivatives, which the driver has not in compute shaders".to_owned());
+    }
     let options = kempe_front::Options {
         spec: corpus.spec(file).iter().map(|&(id, v)| (id, v as u64)).collect(),
         ..Default::default()
