@@ -4,7 +4,7 @@
 //! * [`flow`]: which values are the same in all lanes, which lanes wait where
 //! * [`plan`]: the graph that the machine walks
 //! * [`vars`]: values that are written while some lanes must keep what they have
-//! * [`emit`]: the walk over the blocks; [`ops`], [`conditions`], [`memory`], [`images`], [`lanes`]: single instructions;
+//! * [`emit`]: the walk over the blocks; [`leave`]: their ends; [`ops`], [`conditions`], [`memory`], [`images`], [`lanes`]: single instructions;
 //!   [`rules`]: what of it was used how often
 //!
 //! The machine has no execution mask: all 16 lanes walk one linear graph, and everything that has no effect is computed
@@ -19,6 +19,7 @@ mod emit;
 mod flow;
 mod images;
 mod lanes;
+mod leave;
 mod memory;
 mod ops;
 mod plan;
