@@ -634,3 +634,40 @@ fn lines_and_names() {
     let e = convert(&bad).unwrap_err();
     assert!(e.starts_with("a.comp:42:7: error:"), "{e}");
 }
+
+/// A literal that is the number of another stage's variable does not bring that variable in.
+#[test]
+fn literals_are_no_variables() {
+    let text = r#"
+        OpCapability 1
+        OpMemoryModel 0 1
+        OpEntryPoint 4 %main "main" %o
+        OpExecutionMode %main 7
+        OpDecorate %index 11 42
+        OpDecorate %o 30 0
+        %void = OpTypeVoid
+        %fn = OpTypeFunction %void
+        %int = OpTypeInt 32 1
+        %float = OpTypeFloat 32
+        %vec4 = OpTypeVector %float 4
+        %in = OpTypePointer 1 %int
+        %out = OpTypePointer 3 %float
+        %index = OpVariable %in 1
+        %o = OpVariable %out 3
+        %half = OpConstant %float 0.5f
+        %all = OpConstantComposite %vec4 %half %half %half %half
+        %main = OpFunction %void 0 %fn
+        %start = OpLabel
+        %w = OpCompositeExtract %float %all 3
+        OpStore %o %w
+        OpReturn
+        OpFunctionEnd
+    "#;
+    let module = convert(&assemble(text)).unwrap_or_else(|e| panic!("{e}"));
+    let printed = kempe_ir::text::print(&module);
+    assert!(printed.contains("output.f32 <location 0 component 0>"), "{printed}");
+    // Here it is asked for, but it is not of this stage's interface.
+    let asked = text.replace("OpReturn\n", "%i = OpLoad %int %index\n        OpReturn\n");
+    let e = convert(&assemble(&asked)).unwrap_err();
+    assert!(e.contains("is not in the interface of the entry point"), "{e}");
+}

@@ -1,14 +1,17 @@
 //! Images through the whole road behind the front end: every format and dimension, compiled for both versions and every
 //! number of threads, on the simulator against the interpreter of the source form, with checker B.
 
+mod common;
+
+use common::simulate_in;
 use kempe_ir::exec::{Environment, Inputs, Sizes};
 use kempe_ir::image::{Component, Format, ImageDesc, put_texel};
 use kempe_ir::inputs::Random;
 use kempe_ir::{Module, Res, interp, text, verify::verify};
-use kempe_mir::{Artifact, UniformSource};
+use kempe_mir::Artifact;
 use kempe_v3d::compile::{Options, compile};
 use kempe_v3d::instr::Version;
-use kempe_v3d::{asm, sim};
+use kempe_v3d::sim::Order;
 
 /// Work-groups and invocations: batches hold items of several work-groups.
 const GROUPS: [u32; 3] = [3, 2, 1];
@@ -81,34 +84,11 @@ fn desc(m: &Module, res: u32, format: Format, size: &[u32]) -> ImageDesc {
     ImageDesc::new(&m.resources[Res(res)].image.unwrap(), format, size)
 }
 
-fn simulate(m: &Module, a: &Artifact, version: Version, inputs: &Inputs) -> Result<Vec<Vec<u8>>, String> {
-    let wgs = if a.may_share_batches { 4 } else { 1 };
-    let sizes = Sizes { wgs_per_supergroup: wgs, ..Sizes::source() };
-    assert_eq!(a.scratch_bytes, 0);
-    let env = Environment::new(m, inputs, sizes)?;
-    let word = |u: &UniformSource| match *u {
-        UniformSource::Const(c) => c,
-        UniformSource::Word(w, c) => env.word(w).wrapping_add(c),
-    };
-    let uniforms = a.uniforms.iter().map(word).collect();
-    let mut program = sim::Program::new(version, a.code.clone(), uniforms, a.threads, a.workgroup_size);
-    program.single_segment = a.single_section;
-    let mut dispatch = sim::Dispatch::new(inputs.groups);
-    dispatch.wgs_per_supergroup = wgs;
-    dispatch.images = env.images.clone();
-    let mut memory = env.memory.clone();
-    let outcome = sim::run(&program, &dispatch, &mut memory, &sim::Options::default());
-    if let Err(f) = outcome.result {
-        let lines: Vec<String> = a
-            .code
-            .iter()
-            .enumerate()
-            .map(|(n, &w)| format!("{n:4} {}", asm::disassemble(version, w, false)))
-            .collect();
-        return Err(format!("{f}\n{}", lines.join("\n")));
-    }
-    assert_eq!(outcome.warnings, []);
-    Ok(env.image_contents(&memory).into_iter().map(<[u8]>::to_vec).collect())
+/// Contents of all images after a run.
+fn run(m: &Module, a: &Artifact, version: Version, inputs: &Inputs) -> Result<Vec<Vec<u8>>, String> {
+    let ran = simulate_in(m, a, version, inputs, Order::default())?;
+    assert_eq!((a.scratch_bytes, ran.warnings), (0, 0));
+    Ok(ran.images)
 }
 
 /// Compiles and runs in every configuration; returns how many worked, and how many 4-thread ones were refused because
@@ -130,7 +110,7 @@ fn judge(m: &Module, inputs: &Inputs, what: &str) -> (u32, u32) {
                 let what = format!("{what}, {}, {threads:?}", version.name());
                 match compile(optimised.clone(), version, &options, &mut ()) {
                     Ok(a) => {
-                        let got = simulate(m, &a, version, inputs)
+                        let got = run(m, &a, version, inputs)
                             .unwrap_or_else(|e| panic!("{what}: {e}\n{}", text::print(&optimised)));
                         assert!(got == expected, "{what}: the results differ\n{}", text::print(&optimised));
                         worked += 1;
@@ -362,6 +342,6 @@ fn outside() {
         "  %a:i32 = image_load.i32 <@0 color mask 1> %x, %y\n  image_store.i32 <@0 color> %x, %y, %a, %a, %a, %a\n  return\n",
     );
     let a = compile(load.clone(), Version::V71, &Options::default(), &mut ()).unwrap();
-    let e = simulate(&load, &a, Version::V71, &inputs).unwrap_err();
+    let e = run(&load, &a, Version::V71, &inputs).unwrap_err();
     assert!(e.starts_with("memory:") && e.contains("texel 7, 0 lies outside of the image `r0`"), "{e}");
 }

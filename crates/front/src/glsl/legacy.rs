@@ -37,47 +37,49 @@ pub const LATER_KEYWORDS: &[&str] = &[
     "short",
 ];
 
-/// Functions and qualifiers of old versions as macros: name, what it stands for in a vertex and in a fragment shader.
-pub const MACROS: &[(&str, &str, &str)] = &[
-    ("attribute", "in", "in"),
-    ("varying", "out", "in"),
-    ("texture1D", "texture", "texture"),
-    ("texture2D", "texture", "texture"),
-    ("texture3D", "texture", "texture"),
-    ("textureCube", "texture", "texture"),
-    ("texture2DRect", "texture", "texture"),
-    ("texture1DProj", "textureProj", "textureProj"),
-    ("texture2DProj", "textureProj", "textureProj"),
-    ("texture3DProj", "textureProj", "textureProj"),
-    ("texture2DRectProj", "textureProj", "textureProj"),
-    ("texture1DLod", "textureLod", "textureLod"),
-    ("texture2DLod", "textureLod", "textureLod"),
-    ("texture3DLod", "textureLod", "textureLod"),
-    ("textureCubeLod", "textureLod", "textureLod"),
-    ("texture2DLodEXT", "textureLod", "textureLod"),
-    ("textureCubeLodEXT", "textureLod", "textureLod"),
-    ("texture1DProjLod", "textureProjLod", "textureProjLod"),
-    ("texture2DProjLod", "textureProjLod", "textureProjLod"),
-    ("texture3DProjLod", "textureProjLod", "textureProjLod"),
-    ("texture2DProjLodEXT", "textureProjLod", "textureProjLod"),
-    ("texture1DGradARB", "textureGrad", "textureGrad"),
-    ("texture2DGradARB", "textureGrad", "textureGrad"),
-    ("texture3DGradARB", "textureGrad", "textureGrad"),
-    ("textureCubeGradARB", "textureGrad", "textureGrad"),
-    ("texture2DGradEXT", "textureGrad", "textureGrad"),
-    ("textureCubeGradEXT", "textureGrad", "textureGrad"),
-    ("texture2DProjGradEXT", "textureProjGrad", "textureProjGrad"),
-    ("texture2DProjGradARB", "textureProjGrad", "textureProjGrad"),
-    ("shadow1D(s, p)", "vec4(texture(s, p))", "vec4(texture(s, p))"),
-    ("shadow2D(s, p)", "vec4(texture(s, p))", "vec4(texture(s, p))"),
-    ("shadow2DRect(s, p)", "vec4(texture(s, p))", "vec4(texture(s, p))"),
-    ("shadow1DProj(s, p)", "vec4(textureProj(s, p))", "vec4(textureProj(s, p))"),
-    ("shadow2DProj(s, p)", "vec4(textureProj(s, p))", "vec4(textureProj(s, p))"),
-    ("shadow1DLod(s, p, l)", "vec4(textureLod(s, p, l))", "vec4(textureLod(s, p, l))"),
-    ("shadow2DLod(s, p, l)", "vec4(textureLod(s, p, l))", "vec4(textureLod(s, p, l))"),
-    ("ftransform()", "(kempe_ModelViewProjectionMatrix * kempe_Vertex)", "ftransform()"),
-    ("shadow2DEXT", "texture", "texture"),
-    ("shadow2DProjEXT", "textureProj", "textureProj"),
+/// Functions of old versions that only have another name now.
+pub const RENAMED: &[(&str, &[&str])] = &[
+    ("texture", &["texture1D", "texture2D", "texture3D", "textureCube", "texture2DRect", "shadow2DEXT"]),
+    (
+        "textureProj",
+        &["texture1DProj", "texture2DProj", "texture3DProj", "texture2DRectProj", "shadow2DProjEXT"],
+    ),
+    (
+        "textureLod",
+        &[
+            "texture1DLod",
+            "texture2DLod",
+            "texture3DLod",
+            "textureCubeLod",
+            "texture2DLodEXT",
+            "textureCubeLodEXT",
+        ],
+    ),
+    ("textureProjLod", &["texture1DProjLod", "texture2DProjLod", "texture3DProjLod", "texture2DProjLodEXT"]),
+    (
+        "textureGrad",
+        &[
+            "texture1DGradARB",
+            "texture2DGradARB",
+            "texture3DGradARB",
+            "textureCubeGradARB",
+            "texture2DGradEXT",
+            "textureCubeGradEXT",
+        ],
+    ),
+    ("textureProjGrad", &["texture2DProjGradEXT", "texture2DProjGradARB"]),
+];
+
+/// Other functions as macros: name with parameters, what it stands for.
+pub const MACROS: &[(&str, &str)] = &[
+    ("shadow1D(s, p)", "vec4(texture(s, p))"),
+    ("shadow2D(s, p)", "vec4(texture(s, p))"),
+    ("shadow2DRect(s, p)", "vec4(texture(s, p))"),
+    ("shadow1DProj(s, p)", "vec4(textureProj(s, p))"),
+    ("shadow2DProj(s, p)", "vec4(textureProj(s, p))"),
+    ("shadow1DLod(s, p, l)", "vec4(textureLod(s, p, l))"),
+    ("shadow2DLod(s, p, l)", "vec4(textureLod(s, p, l))"),
+    ("ftransform()", "(kempe_ModelViewProjectionMatrix * kempe_Vertex)"),
 ];
 
 /// Built-in variables: name, what stands for it (`$` is the prefix), declaration, the stages that have it.

@@ -15,7 +15,7 @@
 //!
 //! The pre-pass does not expand macros: a name that a macro pastes together is not seen.
 
-use super::legacy::{BUILT_INS, KEPT_EXTENSIONS, LATER_KEYWORDS, MACROS, PREFIX};
+use super::legacy::{BUILT_INS, KEPT_EXTENSIONS, LATER_KEYWORDS, MACROS, PREFIX, RENAMED};
 use kempe_ir::Stage;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -88,7 +88,13 @@ fn tokens(text: &str) -> Vec<Token<'_>> {
                 out.push(Token { kind: Kind::Blank, text: &text[start..at], directive });
                 continue;
             }
-            c if c.is_ascii_whitespace() || c == b'\\' => {
+            c if c.is_ascii_whitespace() => {
+                while at < b.len() && b[at].is_ascii_whitespace() && b[at] != b'\n' {
+                    at += 1;
+                }
+                Kind::Blank
+            }
+            b'\\' => {
                 at += 1;
                 Kind::Blank
             }
@@ -137,53 +143,22 @@ fn tokens(text: &str) -> Vec<Token<'_>> {
 pub fn lift(source: &str, stage: Stage) -> String {
     let source = source.trim_start_matches('\u{feff}').replace('\r', "");
     let version = version(&source);
+    let legacy = !version.may_be_vulkan();
     let list = tokens(&source);
     let defined = defined(&list);
     let mut used: BTreeSet<&str> = list.iter().filter(|t| t.kind == Kind::Word).map(|t| t.text).collect();
-    let legacy = !version.may_be_vulkan();
     if used.contains("ftransform") {
         used.extend(["gl_ModelViewProjectionMatrix", "gl_Vertex"]);
     }
-    let mut extensions = String::new();
-    let mut body = String::with_capacity(source.len());
-    let next_word = |n: usize| list[n + 1..].iter().find(|t| t.kind != Kind::Blank).map_or("", |t| t.text);
-    let mut n = 0;
-    while n < list.len() {
-        let t = list[n];
-        // Lines of the preprocessor that go.
-        if t.directive && t.text == "#" && matches!(next_word(n), "version" | "extension") {
-            let line: Vec<&Token> = list[n..].iter().take_while(|t| t.directive).collect();
-            let text: String = line.iter().map(|t| t.text).collect();
-            let name = line.iter().filter(|t| t.kind == Kind::Word).nth(1).map_or("", |t| t.text);
-            if next_word(n) == "extension" && KEPT_EXTENSIONS.iter().any(|e| name.starts_with(e)) {
-                extensions.push_str(text.trim());
-                extensions.push('\n');
-            }
-            body.extend(text.chars().filter(|c| *c == '\n'));
-            n += line.len();
-            continue;
-        }
-        if t.kind == Kind::Word && !t.directive {
-            match t.text {
-                "precision" if matches!(next_word(n), "lowp" | "mediump" | "highp") => {
-                    n = skip(&list, n, &mut body, |t| t == ";") + 1;
-                    continue;
-                }
-                "uniform" if legacy || !version.es => {
-                    n = uniform(&list, n, &mut body, &|t, n| replaced(&list, n, t, stage, legacy));
-                    continue;
-                }
-                _ => {}
-            }
-        }
-        body.push_str(&replaced(&list, n, t, stage, legacy));
-        n += 1;
-    }
+    let targets = largest_index(&list, "gl_FragData");
+    let mut pass = Pass { names: BTreeSet::new(), body: String::with_capacity(source.len()), list, stage };
+    pass.names = pass.names_like_keywords(legacy);
+    let extensions = pass.run(legacy || !version.es);
     let mut out = String::from("#version 450\n");
     out.push_str(&extensions);
-    declare(&mut out, &used, &defined, stage, largest_index(&list, "gl_FragData"));
+    declare(&mut out, &used, &defined, stage, targets);
     out.push_str("#line 1\n");
-    out.push_str(&body);
+    out.push_str(&pass.body);
     out
 }
 
@@ -202,94 +177,133 @@ fn defined<'a>(list: &[Token<'a>]) -> BTreeSet<&'a str> {
     out
 }
 
-/// The token under its new name.
-fn replaced<'a>(
-    list: &[Token<'a>],
-    n: usize,
-    t: Token<'a>,
+/// The pass over the tokens.
+struct Pass<'a> {
+    list: Vec<Token<'a>>,
     stage: Stage,
-    legacy: bool,
-) -> std::borrow::Cow<'a, str> {
-    if t.kind != Kind::Word {
-        return t.text.into();
+    /// Words that became keywords and are names here.
+    names: BTreeSet<&'a str>,
+    body: String,
+}
+
+impl<'a> Pass<'a> {
+    /// What stands before and behind a token, blanks left out.
+    fn before(&self, n: usize) -> Option<&Token<'a>> {
+        self.list[..n].iter().rev().find(|t| t.kind != Kind::Blank)
     }
-    let next = || list[n + 1..].iter().find(|t| t.kind != Kind::Blank).map_or("", |t| t.text);
-    let before = || list[..n].iter().rev().find(|t| t.kind != Kind::Blank).map_or("", |t| t.text);
-    match t.text {
-        "GL_ES" => format!("{PREFIX}ES").into(),
-        "texture" if next() != "(" && before() != "define" && !t.directive => {
-            format!("{PREFIX}texture").into()
-        }
-        // A qualifier stands before another word, a name never does.
-        name if LATER_KEYWORDS.contains(&name) && !is_word(next()) && (legacy || is_declared(list, n)) => {
-            format!("{PREFIX}{name}").into()
-        }
-        name if name.starts_with("gl_") => BUILT_INS
-            .iter()
-            .find(|b| b.name == name && b.stages.contains(&stage))
-            .map_or(name.into(), |b| b.stands.replace('$', PREFIX).into()),
-        name => name.into(),
+
+    fn next(&self, n: usize) -> &'a str {
+        self.list[n + 1..].iter().find(|t| t.kind != Kind::Blank).map_or("", |t| t.text)
     }
-}
 
-fn is_word(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-}
-
-/// In a text of a version that has the keyword: it stands where only a name can.
-fn is_declared(list: &[Token], n: usize) -> bool {
-    let name = list[n].text;
-    let used_as_name = |n: usize| {
-        let before = list[..n].iter().rev().find(|t| t.kind != Kind::Blank);
-        let next = list[n + 1..].iter().find(|t| t.kind != Kind::Blank).map_or("", |t| t.text);
-        before.is_some_and(|t| t.kind == Kind::Word) && matches!(next, ";" | "=" | "," | ")" | "[")
-    };
-    list.iter().enumerate().any(|(k, t)| t.kind == Kind::Word && t.text == name && used_as_name(k))
-}
-
-/// Leaves tokens out up to one that ends them, lines stay; returns where that is.
-fn skip(list: &[Token], mut n: usize, body: &mut String, ends: impl Fn(&str) -> bool) -> usize {
-    let mut depth = 0i32;
-    while let Some(t) = list.get(n) {
-        match t.text {
-            "(" | "[" | "{" => depth += 1,
-            ")" | "]" | "}" => depth -= 1,
-            text if depth <= 0 && ends(text) => return n,
-            _ => {}
-        }
-        body.extend(t.text.chars().filter(|c| *c == '\n'));
-        n += 1;
+    /// Old texts may use all of them as names; in others it takes a place where only a name can stand.
+    fn names_like_keywords(&self, legacy: bool) -> BTreeSet<&'a str> {
+        let is_name = |(n, t): &(usize, &Token<'a>)| {
+            t.kind == Kind::Word
+                && LATER_KEYWORDS.contains(&t.text)
+                && (legacy
+                    || self.before(*n).is_some_and(|b| b.kind == Kind::Word)
+                        && matches!(self.next(*n), ";" | "=" | "," | ")" | "["))
+        };
+        self.list.iter().enumerate().filter(is_name).map(|(_, t)| t.text).collect()
     }
-    n
-}
 
-/// Copies a uniform declaration without its initial values.
-fn uniform<'a>(
-    list: &[Token<'a>],
-    mut n: usize,
-    body: &mut String,
-    replaced: &dyn Fn(Token<'a>, usize) -> std::borrow::Cow<'a, str>,
-) -> usize {
-    let mut depth = 0;
-    while let Some(&t) = list.get(n) {
-        match t.text {
-            // A block.
-            "{" => return n,
-            "(" | "[" => depth += 1,
-            ")" | "]" => depth -= 1,
-            "=" if depth == 0 => {
-                n = skip(list, n, body, |t| t == "," || t == ";");
+    /// Writes the body; returns the extensions to keep.
+    fn run(&mut self, strip_uniforms: bool) -> String {
+        let mut extensions = String::new();
+        let mut n = 0;
+        while let Some(&t) = self.list.get(n) {
+            // Lines of the preprocessor that go.
+            if t.directive && t.text == "#" && matches!(self.next(n), "version" | "extension") {
+                let line: Vec<&Token> = self.list[n..].iter().take_while(|t| t.directive).collect();
+                let text: String = line.iter().map(|t| t.text).collect();
+                let name = line.iter().filter(|t| t.kind == Kind::Word).nth(1).map_or("", |t| t.text);
+                if self.next(n) == "extension" && KEPT_EXTENSIONS.iter().any(|e| name.starts_with(e)) {
+                    extensions.push_str(text.trim());
+                    extensions.push('\n');
+                }
+                n += line.len();
+                self.body.extend(text.chars().filter(|c| *c == '\n'));
                 continue;
             }
-            _ => {}
+            if t.kind == Kind::Word && !t.directive {
+                if t.text == "precision" && matches!(self.next(n), "lowp" | "mediump" | "highp") {
+                    n = self.skip(n, &[";"]) + 1;
+                    continue;
+                }
+                if t.text == "uniform" && strip_uniforms {
+                    n = self.uniform(n);
+                    continue;
+                }
+            }
+            self.copy(n);
+            n += 1;
         }
-        body.push_str(&replaced(t, n));
-        n += 1;
-        if t.text == ";" {
-            break;
+        extensions
+    }
+
+    /// Copies a token under its new name.
+    fn copy(&mut self, n: usize) {
+        let t = self.list[n];
+        let is_word = |text: &str| text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+        let renamed = t.kind == Kind::Word
+            && match t.text {
+                "texture" => {
+                    !t.directive && self.next(n) != "(" && self.before(n).is_none_or(|b| b.text != "define")
+                }
+                // A qualifier stands before another word, a name never does.
+                name => self.names.contains(name) && !is_word(self.next(n)),
+            };
+        let built_in = || BUILT_INS.iter().find(|b| b.name == t.text && b.stages.contains(&self.stage));
+        match t.text {
+            "GL_ES" => self.body.extend([PREFIX, "ES"]),
+            name if renamed => self.body.extend([PREFIX, name]),
+            name if name.starts_with("gl_") => match built_in() {
+                Some(b) => self.body.push_str(&b.stands.replace('$', PREFIX)),
+                None => self.body.push_str(name),
+            },
+            other => self.body.push_str(other),
         }
     }
-    n
+
+    /// Leaves tokens out up to one of those that end them, lines stay; returns where that is.
+    fn skip(&mut self, mut n: usize, ends: &[&str]) -> usize {
+        let mut depth = 0i32;
+        while let Some(t) = self.list.get(n) {
+            match t.text {
+                "(" | "[" | "{" => depth += 1,
+                ")" | "]" | "}" => depth -= 1,
+                text if depth <= 0 && ends.contains(&text) => return n,
+                _ => {}
+            }
+            self.body.extend(t.text.chars().filter(|c| *c == '\n'));
+            n += 1;
+        }
+        n
+    }
+
+    /// Copies a uniform declaration without its initial values, up to its end or to the `{` of a block.
+    fn uniform(&mut self, mut n: usize) -> usize {
+        let mut depth = 0;
+        while let Some(&t) = self.list.get(n) {
+            match t.text {
+                "{" => return n,
+                "(" | "[" => depth += 1,
+                ")" | "]" => depth -= 1,
+                "=" if depth == 0 && !t.directive => {
+                    n = self.skip(n, &[",", ";"]);
+                    continue;
+                }
+                _ => {}
+            }
+            self.copy(n);
+            n += 1;
+            if t.text == ";" {
+                break;
+            }
+        }
+        n
+    }
 }
 
 /// The largest constant index of an array, or the most there may be.
@@ -313,12 +327,21 @@ fn largest_index(list: &[Token], name: &str) -> u32 {
 }
 
 fn declare(out: &mut String, used: &BTreeSet<&str>, defined: &BTreeSet<&str>, stage: Stage, targets: u32) {
-    for &(name, vertex, fragment) in MACROS {
+    let mut define = |name: &str, stands: &str| {
         let word = name.split('(').next().unwrap_or(name);
         if used.contains(word) && !defined.contains(word) {
-            let stands = if stage == Stage::Vertex { vertex } else { fragment };
             let _ = writeln!(out, "#define {name} {stands}");
         }
+    };
+    define("attribute", "in");
+    define("varying", if stage == Stage::Vertex { "out" } else { "in" });
+    for &(now, names) in RENAMED {
+        for name in names {
+            define(name, now);
+        }
+    }
+    for &(name, stands) in MACROS {
+        define(name, stands);
     }
     for b in BUILT_INS {
         if used.contains(b.name)
@@ -448,5 +471,14 @@ mod tests {
             "{out}"
         );
         assert!(out.contains("#ifdef kempe_ES"));
+    }
+
+    /// Time grows with the text, whatever it repeats.
+    #[test]
+    fn long_texts_end() {
+        for part in ["buffer ", "float sample; ", "uniform float a = 1.0; ", "# # ", "gl_FragData[1] "] {
+            let text = format!("#version 450\n{}", part.repeat(200_000));
+            assert!(fragment(&text).len() >= text.len() / 2, "{part}");
+        }
     }
 }

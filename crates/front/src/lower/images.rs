@@ -89,36 +89,24 @@ impl Lower<'_, '_> {
             _ => return Ok(None),
         };
         let facts = p.facts[global.id as usize];
+        let (kind, info) = match &image {
+            None => (ResKind::Sampler, None),
+            Some(ty) => (if ty.storage { ResKind::Image } else { ResKind::Texture }, Some(self.usable(ty)?)),
+        };
+        let res = self.m.resources.push(Resource {
+            kind,
+            set: number(p, global.id, Numbered::Set).unwrap_or(0),
+            binding: number(p, global.id, Numbered::Binding).unwrap_or(0),
+            elements: elements.unwrap_or(1),
+            size: 0,
+            tail_stride: 0,
+            name: p.name(global.id).unwrap_or_default(),
+            read_only: kind != ResKind::Image || facts & fact::NON_WRITABLE != 0,
+            image: info,
+        });
         let what = match image {
-            None => What::Sampler {
-                res: self.m.resources.push(Resource {
-                    kind: ResKind::Sampler,
-                    set: number(p, global.id, Numbered::Set).unwrap_or(0),
-                    binding: number(p, global.id, Numbered::Binding).unwrap_or(0),
-                    elements: elements.unwrap_or(1),
-                    size: 0,
-                    tail_stride: 0,
-                    name: p.name(global.id).unwrap_or_default(),
-                    read_only: true,
-                    image: None,
-                }),
-            },
-            Some(ty) => {
-                let info = self.usable(&ty)?;
-                let kind = if ty.storage { ResKind::Image } else { ResKind::Texture };
-                let res = self.m.resources.push(Resource {
-                    kind,
-                    set: number(p, global.id, Numbered::Set).unwrap_or(0),
-                    binding: number(p, global.id, Numbered::Binding).unwrap_or(0),
-                    elements: elements.unwrap_or(1),
-                    size: 0,
-                    tail_stride: 0,
-                    name: p.name(global.id).unwrap_or_default(),
-                    read_only: !ty.storage || facts & fact::NON_WRITABLE != 0,
-                    image: Some(info),
-                });
-                What::Image { res, ty, volatile: facts & fact::VOLATILE != 0 }
-            }
+            None => What::Sampler { res },
+            Some(ty) => What::Image { res, ty, volatile: facts & fact::VOLATILE != 0 },
         };
         let array = elements.is_some();
         self.push_handle(Handle { what, element: None, array, texel: None, sampler: None }).map(Some)

@@ -12,6 +12,7 @@ mod atomics;
 mod calls;
 mod composite;
 mod control;
+mod derivatives;
 mod glsl450;
 mod images;
 mod math;
@@ -211,7 +212,7 @@ pub fn lower(p: &Parsed, entry: &crate::parse::Entry) -> Res<Module> {
         outputs: Vec::new(),
         exit: None,
     };
-    match l.run(number) {
+    match l.run(number, &entry.interface) {
         Ok(()) => Ok(l.m),
         Err(e) => Err(e),
     }
@@ -223,10 +224,10 @@ impl<'p, 'w> Lower<'p, 'w> {
         error(self.at, message)
     }
 
-    fn run(&mut self, number: u32) -> Res<()> {
+    fn run(&mut self, number: u32, interface: &[u32]) -> Res<()> {
         self.find_constant_variables(number)?;
         self.start_globals(number)?;
-        self.start_interface(number)?;
+        self.start_interface(number, interface)?;
         self.active.push(number);
         self.body(number, true)?;
         self.finish_interface()?;
@@ -615,7 +616,7 @@ impl<'p, 'w> Lower<'p, 'w> {
                     || self.atomic_inst(i, op)?
                     || self.stage_inst(i, op)?
                     || self.subgroup_inst(i, op)?
-                    || (self.m.stage == ir::Stage::Compute && self.compute_derivative(i, op)?)
+                    || self.derivative_inst(i, op)?
                     || self.arith_inst(i, op)?
                 {
                     return Ok(());
@@ -630,8 +631,6 @@ impl<'p, 'w> Lower<'p, 'w> {
         let name = format!("{op:?}");
         let what = if name.starts_with("Image") || name.starts_with("SampledImage") {
             "images and samplers are"
-        } else if name.starts_with("DP") || name.starts_with("Fwidth") {
-            "derivatives of this stage are"
         } else if name.contains("Ray") || name.contains("HitObject") {
             "ray queries are"
         } else if name.starts_with("CooperativeMatrix") {

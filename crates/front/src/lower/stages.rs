@@ -1,4 +1,4 @@
-//! Vertex and fragment shaders: their interface, helper invocations, derivatives.
+//! Vertex and fragment shaders: their interface, helper invocations.
 //!
 //! Inputs and outputs are variables in SPIR-V, read and written in parts and by index. So each becomes a private variable:
 //! inputs are stored to it before anything else, outputs are loaded from it when the invocation returns. Nearly all of
@@ -54,14 +54,15 @@ pub(super) fn fragment_modes(p: &Parsed, entry: &crate::parse::Entry) -> Res<Fra
 }
 
 impl Lower<'_, '_> {
-    /// Makes the variables of the interface that the functions mention, and fills the inputs.
-    pub(super) fn start_interface(&mut self, number: u32) -> Res<()> {
+    /// Makes the variables of the interface that the functions mention, and fills the inputs. What only looks as if it was
+    /// mentioned may belong to an entry point of another stage, so the list of the entry point counts too.
+    pub(super) fn start_interface(&mut self, number: u32, interface: &[u32]) -> Res<()> {
         if self.m.stage == Stage::Compute {
             return Ok(());
         }
         let mentioned = self.mentioned_globals(number);
         for (g, global) in self.p.globals.iter().enumerate() {
-            if !mentioned[g] {
+            if !mentioned[g] || !interface.contains(&global.id) {
                 continue;
             }
             self.at = global.at;
@@ -327,30 +328,6 @@ impl Lower<'_, '_> {
                 let (ty, id) = self.result(i)?;
                 let v = self.emit1(Op::IsHelper, Type::Bool, Imm::None, &[])?;
                 self.set1(id, ty, v)?;
-            }
-            DPdx | DPdxFine | DPdxCoarse | DPdy | DPdyFine | DPdyCoarse | Fwidth | FwidthFine
-            | FwidthCoarse
-                if is_fragment =>
-            {
-                let (ty, id) = self.result(i)?;
-                let r = self.leaves(i.w(3)?)?;
-                let mut values = Vec::with_capacity(r.len as usize);
-                for x in self.slice(r) {
-                    let float = self.ty_of(x);
-                    let v = match op {
-                        DPdx | DPdxFine | DPdxCoarse => self.op(Op::Ddx, float, &[x])?,
-                        DPdy | DPdyFine | DPdyCoarse => self.op(Op::Ddy, float, &[x])?,
-                        _ => {
-                            let dx = self.op(Op::Ddx, float, &[x])?;
-                            let dy = self.op(Op::Ddy, float, &[x])?;
-                            let dx = self.op(Op::Fabs, float, &[dx])?;
-                            let dy = self.op(Op::Fabs, float, &[dy])?;
-                            self.op(Op::Fadd, float, &[dx, dy])?
-                        }
-                    };
-                    values.push(v);
-                }
-                self.set_all(id, ty, &values)?;
             }
             _ => return Ok(false),
         }

@@ -1,4 +1,4 @@
-//! Built-in variables and operations between the lanes of a subgroup; derivatives in compute shaders, which are some.
+//! Built-in variables and operations between the lanes of a subgroup.
 //!
 //! Subgroups have at most 32 lanes: a ballot is one word, the other three words of SPIR-V's vector are zero.
 
@@ -80,61 +80,6 @@ impl Lower<'_, '_> {
             Some(b) => self.err(format!("the built-in variable {b:?} is not supported")),
             None => self.err(format!("the built-in variable {number} is not supported")),
         }
-    }
-
-    /// Derivatives in compute: the difference between the two lanes of a row or column of the quad.
-    pub(super) fn compute_derivative(&mut self, i: &Inst, op: S) -> Res<bool> {
-        use S::*;
-        let (x, y) = match op {
-            DPdx | DPdxFine | DPdxCoarse => (true, false),
-            DPdy | DPdyFine | DPdyCoarse => (false, true),
-            Fwidth | FwidthFine | FwidthCoarse => (true, true),
-            _ => return Ok(false),
-        };
-        let Some(steps) = self.derivatives else {
-            return self.err("derivatives in compute shaders need a declared arrangement of the invocations");
-        };
-        if steps[1] == 0 {
-            let [width, ..] = self.m.workgroup_size;
-            return self.err(format!(
-                "derivatives in quads of a work-group that is {width} wide are not supported: 2, 4 and 8 are"
-            ));
-        }
-        self.m.uses_subgroups = true;
-        let (ty, id) = self.result(i)?;
-        let r = self.leaves(i.w(3)?)?;
-        let mut out: SmallVec<[Value; 8]> = SmallVec::new();
-        for k in 0..r.len as usize {
-            let v = self.at(r, k);
-            let float = self.ty_of(v);
-            let mut sum = None;
-            for (wanted, step) in [(x, steps[0]), (y, steps[1])] {
-                if !wanted {
-                    continue;
-                }
-                let own = self.builtin(Builtin::SubgroupLocalId);
-                let (bit, zero) = (self.i32(step), self.i32(0));
-                let from = self.op(Op::Xor, Type::I32, &[own, bit])?;
-                let other = self.shuffle(v, from)?;
-                let side = self.op(Op::And, Type::I32, &[own, bit])?;
-                let second = self.op(Op::Ine, Type::I32, &[side, zero])?;
-                let here = self.op(Op::Fsub, float, &[v, other])?;
-                let there = self.op(Op::Fsub, float, &[other, v])?;
-                let d = self.op(Op::Select, float, &[second, here, there])?;
-                sum = Some(if x && y {
-                    let d = self.op(Op::Fabs, float, &[d])?;
-                    match sum {
-                        Some(s) => self.op(Op::Fadd, float, &[s, d])?,
-                        None => d,
-                    }
-                } else {
-                    d
-                });
-            }
-            out.extend(sum);
-        }
-        self.set_all(id, ty, &out)?;
-        Ok(true)
     }
 
     /// One bit for every lane that a subgroup has.
@@ -368,7 +313,7 @@ impl Lower<'_, '_> {
         self.emit1(op, Type::Bool, Imm::None, &[v])
     }
 
-    fn shuffle(&mut self, v: Value, lane: Value) -> Res<Value> {
+    pub(super) fn shuffle(&mut self, v: Value, lane: Value) -> Res<Value> {
         self.emit1(Op::Shuffle, self.ty_of(v), Imm::None, &[v, lane])
     }
 

@@ -292,7 +292,7 @@ impl Lower<'_, '_> {
                 self.variable(global.id, global.ty, Space::Private, global.init)?
             }
             Some(StorageClass::Workgroup) => self.variable(global.id, global.ty, Space::Shared, 0)?,
-            Some(StorageClass::Input) => self.input(&global)?,
+            Some(StorageClass::Input) if self.m.stage == kempe_ir::Stage::Compute => self.input(&global)?,
             Some(StorageClass::StorageBuffer | StorageClass::Uniform | StorageClass::PushConstant) => {
                 self.resource(&global)?
             }
@@ -303,8 +303,10 @@ impl Lower<'_, '_> {
                 };
                 return self.err(format!("{what} are not supported yet: {}", self.p.label(global.id)));
             }
-            Some(StorageClass::Output) => {
-                return self.err("outputs of graphics stages are not supported yet");
+            // Those of the interface are there already.
+            Some(StorageClass::Input | StorageClass::Output) => {
+                let label = self.p.label(global.id);
+                return self.err(format!("{label} is not in the interface of the entry point"));
             }
             _ => return self.err(format!("{} are not supported yet", class_name(global.class))),
         };
@@ -314,10 +316,7 @@ impl Lower<'_, '_> {
 
     fn input(&mut self, global: &crate::parse::Global) -> Res<Ptr> {
         let Some(b) = number(self.p, global.id, Numbered::BuiltIn) else {
-            return self.err(format!(
-                "inputs of graphics stages are not supported yet: {}",
-                self.p.label(global.id)
-            ));
+            return self.err(format!("{} is an input of graphics stages", self.p.label(global.id)));
         };
         let lay = self.lay.get(self.p, self.at, global.ty, Rule::Own)?;
         if self.p.component(global.ty) != Some(Type::I32) {

@@ -208,6 +208,8 @@ pub struct Entry {
     pub model: u32,
     pub func: u32,
     pub name: String,
+    /// Ids of the variables that it may use: those of its stage at least.
+    pub interface: Vec<u32>,
     pub at: usize,
 }
 
@@ -579,8 +581,9 @@ impl<'a> Parsed<'a> {
             }
             Op::MemoryModel => self.addressing = i.w(1)?,
             Op::EntryPoint => {
-                let (name, _) = i.string(3)?;
-                self.entries.push(Entry { model: i.w(1)?, func: i.w(2)?, name, at: i.at });
+                let (name, behind) = i.string(3)?;
+                let interface = i.rest(behind).to_vec();
+                self.entries.push(Entry { model: i.w(1)?, func: i.w(2)?, name, interface, at: i.at });
             }
             Op::ExecutionMode | Op::ExecutionModeId => self.modes.push(i.at),
             Op::String => self.define(i.at, i.w(1)?, Def::Str(i.at as u32))?,

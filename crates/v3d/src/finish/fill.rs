@@ -16,10 +16,9 @@ use crate::instr::{Branch, BranchCond, Dest, Loc, Op, Part, Version};
 /// Instructions of the next block that are looked at.
 const WINDOW: usize = 16;
 
-/// Sets of registers: rows 0 to 63, accumulators 64 to 69; then the flags and the multiply register.
+/// Sets of registers: rows 0 to 63, accumulators 64 to 69; then the flags.
 type Set = u128;
 const FLAGS: Set = 1 << 70;
-const RTOP: Set = 1 << 71;
 
 fn bit(l: Loc) -> Set {
     match l {
@@ -52,65 +51,15 @@ fn access(version: Version, s: &Slot) -> Access {
         if p.push.is_some() {
             kills |= FLAGS;
         }
-        match p.op {
-            Op::Multop => {
-                writes |= RTOP;
-                kills |= RTOP;
-            }
-            Op::Umul24 => {
-                reads |= RTOP;
-                writes |= RTOP;
-            }
-            _ => {}
-        }
     }
     Access { reads, writes, kills }
 }
 
-/// Computes from registers into a register or a flag, and nothing else. The halves of a multiplication stay together.
+/// Computes from registers into a register or a flag at once, and nothing else. (A product has a hidden half, so its
+/// instructions count as having an effect.)
 fn is_pure(version: Version, p: &Part) -> bool {
-    use Op::*;
     let quiet = p.result().is_none_or(|d| d == Dest::NOP || d.loc(version).is_some());
-    quiet
-        && matches!(
-            p.op,
-            Nop | Add
-                | Sub
-                | Min
-                | Max
-                | Umin
-                | Umax
-                | Shl
-                | Shr
-                | Asr
-                | Ror
-                | And
-                | Or
-                | Xor
-                | Not
-                | Neg
-                | Clz
-                | Tidx
-                | Eidx
-                | Mov
-                | Fmov
-                | Fadd
-                | Fsub
-                | Fmul
-                | Fmin
-                | Fmax
-                | Fcmp
-                | Ftrunc
-                | Fround
-                | Ffloor
-                | Fceil
-                | Ftoin
-                | Ftoiz
-                | Ftouz
-                | Itof
-                | Utof
-                | Vfpack
-        )
+    quiet && !p.op.has_effect() && !p.op.is_sfu()
 }
 
 fn may_move(version: Version, s: &Slot) -> bool {

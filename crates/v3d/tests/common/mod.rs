@@ -6,8 +6,28 @@ use kempe_mir::{Artifact, UniformSource};
 use kempe_v3d::instr::Version;
 use kempe_v3d::{asm, sim};
 
-/// Contents of all buffers after a run on the simulator.
-pub fn simulate(m: &Module, a: &Artifact, version: Version, inputs: &Inputs) -> Result<Vec<Vec<u8>>, String> {
+/// What a run on the simulator left behind.
+#[derive(PartialEq, Debug)]
+pub struct Ran {
+    pub buffers: Vec<Vec<u8>>,
+    pub images: Vec<Vec<u8>>,
+    pub warnings: usize,
+}
+
+/// Runs on the simulator, threads in an order that the code chooses.
+#[allow(dead_code)]
+pub fn simulate(m: &Module, a: &Artifact, version: Version, inputs: &Inputs) -> Result<Ran, String> {
+    simulate_in(m, a, version, inputs, sim::Order::Shuffled(a.code.len() as u64))
+}
+
+/// The same in a given order.
+pub fn simulate_in(
+    m: &Module,
+    a: &Artifact,
+    version: Version,
+    inputs: &Inputs,
+    order: sim::Order,
+) -> Result<Ran, String> {
     let start = sim::Start { version, threads: a.threads };
     let wgs = if a.may_share_batches { 4 } else { 1 };
     let scratch_threads = if a.scratch_bytes == 0 { 0 } else { start.scratch_threads() };
@@ -29,18 +49,23 @@ pub fn simulate(m: &Module, a: &Artifact, version: Version, inputs: &Inputs) -> 
     program.single_segment = a.single_section;
     let mut dispatch = sim::Dispatch::new(inputs.groups);
     dispatch.wgs_per_supergroup = wgs;
+    dispatch.images = env.images.clone();
     if a.scratch_bytes != 0 {
         dispatch.scratch = Some(sim::Scratch { base: env.scratch_base, bytes_per_thread: a.scratch_bytes });
     }
     let mut memory = env.memory.clone();
-    let order = sim::Order::Shuffled(a.code.len() as u64);
     let outcome = sim::run(&program, &dispatch, &mut memory, &sim::Options { order, ..Default::default() });
     if let Err(f) = outcome.result {
-        let from = f.pc.saturating_sub(8);
+        let from = f.pc.saturating_sub(12);
         let near: String = (from..(f.pc + 4).min(a.code.len()))
             .map(|n| format!("{n:5} {}\n", asm::disassemble(version, a.code[n], false)))
             .collect();
         return Err(format!("{f}\n{near}"));
     }
-    Ok(env.buffer_contents(&memory).into_iter().map(<[u8]>::to_vec).collect())
+    let owned = |list: Vec<&[u8]>| list.into_iter().map(<[u8]>::to_vec).collect();
+    Ok(Ran {
+        buffers: owned(env.buffer_contents(&memory)),
+        images: owned(env.image_contents(&memory)),
+        warnings: outcome.warnings.len(),
+    })
 }
