@@ -5,8 +5,8 @@
 //! its hard shaders has better figures. Modules with other loop counts than the reference's are compared by what the
 //! simulator executes, unrolled and as the source has its loops.
 
-use crate::{corpus, judge};
-use kempe_corpus::figures::median;
+use crate::{corpus, judge, survey};
+use kempe_corpus::compare::{Group, OneSided, Options, Section, TIME, compare};
 use kempe_corpus::load::{Results, Row, parse};
 use kempe_ir::exec::Inputs;
 use kempe_ir::inputs::{Usage, Verdict, search};
@@ -32,53 +32,8 @@ const YARDSTICKS: [(&str, [Known; 2]); 8] = [
     ("mat32", [None, None]),
 ];
 
-/// One of the reference's rows and ours.
-struct Pair<'a> {
-    reference: &'a Row,
-    ours: &'a Row,
-}
-
-impl Pair<'_> {
-    fn both(&self, stat: &str) -> (f64, f64) {
-        let get = |row: &Row| row.stats.get(stat).copied().unwrap_or(0.0);
-        (get(self.reference), get(self.ours))
-    }
-
-    fn equal_loops(&self) -> bool {
-        let (a, b) = self.both("loops");
-        a == b
-    }
-}
-
-/// Geometric mean of ours / reference over the pairs without zeros.
-fn geomean(pairs: &[&Pair], stat: &str) -> Option<f64> {
-    let logs: Vec<f64> = pairs
-        .iter()
-        .map(|p| p.both(stat))
-        .filter(|(a, b)| *a > 0.0 && *b > 0.0)
-        .map(|(a, b)| (b / a).ln())
-        .collect();
-    (!logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp())
-}
-
-fn total(pairs: &[&Pair], stat: &str) -> (f64, f64) {
-    pairs.iter().map(|p| p.both(stat)).fold((0.0, 0.0), |s, (a, b)| (s.0 + a, s.1 + b))
-}
-
 fn ratio(value: Option<f64>) -> String {
     value.map_or("–".to_owned(), |v| format!("{v:.3}"))
-}
-
-/// The messages of the modules that fail for one reason: names and numbers are left out of the reason.
-fn reason(message: &str) -> String {
-    let first = message.lines().next().unwrap_or("");
-    let first =
-        first.split_once(": ").map_or(first, |(head, rest)| if head.contains('/') { rest } else { first });
-    let mut out: String = first.chars().map(|c| if c.is_ascii_digit() { '#' } else { c }).collect();
-    while out.contains("##") {
-        out = out.replace("##", "#");
-    }
-    out.replace('|', "/")
 }
 
 pub fn run(args: &[String]) -> ExitCode {
@@ -156,7 +111,7 @@ fn page(folder: &Path, run: Option<PathBuf>, execution: bool) -> Result<String, 
     for version in Version::ALL {
         let name = version.name();
         let reference = load(&corpus::shared().join(format!("reference/mesa-24.3-{name}.tsv")))?;
-        section(&mut out, name, &ours, &reference);
+        section(&mut out, name, &ours, &reference)?;
         if execution {
             let table = executed(version, &ours, &reference)?;
             out.push_str(&table);
@@ -180,72 +135,77 @@ machine and includes the driver's pipeline, so read its ratio as an order of mag
 A few ncnn modules shrink to three instructions because their default constants make every invocation leave at once.
 ";
 
-fn section(out: &mut String, target: &str, ours: &Results, reference: &Results) {
-    let mut by_path: BTreeMap<(&str, &str, &str), Vec<&Row>> = BTreeMap::new();
-    for row in ours.rows.iter().filter(|r| r.target == target) {
-        by_path.entry((&row.path, &row.stage, &row.variant)).or_default().push(row);
-    }
-    let mut pairs = Vec::new();
-    // Collection, stage and reason -> files.
-    let mut missing: BTreeMap<(&str, String), Vec<String>> = BTreeMap::new();
-    let mut gained: BTreeMap<&str, u32> = BTreeMap::new();
-    for row in &reference.rows {
-        let found = by_path.get(&(&row.path, &row.stage, &row.variant)).map_or(&[][..], |v| v);
-        let good = found.iter().find(|r| r.ok());
-        match (row.ok(), good) {
-            (true, Some(good)) => pairs.push(Pair { reference: row, ours: good }),
-            (true, None) => {
-                let why = match found.first() {
-                    Some(r) => reason(&r.message),
-                    None => "there is no such variant yet".to_owned(),
-                };
-                let stage = if row.variant == "binning" { "vertex (binning)" } else { &row.stage };
-                missing.entry((stage, why)).or_default().push(row.path.clone());
-            }
-            (false, Some(_)) => *gained.entry(&row.stage).or_default() += 1,
-            (false, None) => {}
-        }
-    }
+fn section(out: &mut String, target: &str, ours: &Results, reference: &Results) -> Result<(), String> {
+    let compared = |equal_loops: bool| -> Result<Section, String> {
+        let options = Options { target: Some(target.to_owned()), equal_loops, ..Options::default() };
+        let mut sections = compare(reference, ours, &options)?.sections;
+        sections.pop().ok_or_else(|| format!("there are no results for {target}"))
+    };
+    let (all, equal) = (compared(false)?, compared(true)?);
     let _ = writeln!(out, "\n## {target}\n");
-    let collections: BTreeSet<&str> = pairs.iter().map(|p| p.reference.collection.as_str()).collect();
     let _ = writeln!(
         out,
         "| collection | both | equal loops | instructions | inst and stalls | total instructions | 4 threads | spills + fills | scratch | CPU median ms | CPU total s |"
     );
     let _ = writeln!(out, "|---|---|---|---|---|---|---|---|---|---|---|");
-    for name in collections.iter().copied().map(Some).chain([None]) {
-        let chosen: Vec<&Pair> =
-            pairs.iter().filter(|p| name.is_none_or(|n| p.reference.collection == n)).collect();
-        let equal: Vec<&Pair> = chosen.iter().copied().filter(|p| p.equal_loops()).collect();
-        let instructions = total(&equal, "instructions");
-        let spills = total(&chosen, "spills+fills");
-        let time = total(&chosen, "compile_us");
-        let four =
-            |which: fn((f64, f64)) -> f64| chosen.iter().filter(|p| which(p.both("threads")) == 4.0).count();
-        let times = |which: fn((f64, f64)) -> f64| {
-            let list: Vec<f64> = chosen.iter().map(|p| which(p.both("compile_us"))).collect();
-            median(&list) / 1000.0
-        };
+    // The reference does not say it, so that it is in no comparison.
+    let alone: BTreeSet<&str> = all.gained.iter().map(|g| g.file.as_str()).collect();
+    let scratch = |collection: Option<&str>| -> f64 {
+        ours.rows
+            .iter()
+            .filter(|r| r.ok() && r.target == target && !alone.contains(r.file.as_str()))
+            .filter(|r| collection.is_none_or(|c| c == r.collection))
+            .filter_map(|r| r.stats.get("scratch"))
+            .sum()
+    };
+    let mut groups: Vec<(&Group, &Group)> = all.groups.iter().zip(&equal.groups).collect();
+    // The sum of all comes last.
+    groups.rotate_left(1);
+    for (all, equal) in groups {
+        let collection = all.name.strip_prefix("collection ");
+        if all.pairs == 0 || collection.is_none() && all.name != "all" {
+            continue;
+        }
+        let of = |group: &Group, stat: &str| group.statistics.iter().find(|s| s.name == stat).cloned();
+        let geomean = |stat: &str| ratio(of(equal, stat).and_then(|s| s.geomean).map(|g| g.0));
+        let total = |group: &Group, stat: &str| of(group, stat).map_or((0.0, 0.0), |s| (s.before, s.after));
+        let instructions = total(equal, "instructions");
+        let spills = total(all, "spills+fills");
+        let threads = total(all, "threads");
+        // A program has 2 threads or 4.
+        let four = |threads: f64| (threads - 2.0 * all.pairs as f64) / 2.0;
+        let time = of(all, TIME).map_or([0.0; 4], |s| [s.median_before, s.median_after, s.before, s.after]);
         let _ = writeln!(
             out,
             "| {} | {} | {} | {} | {} | {} → {} | {} → {} | {} → {} | {} | {:.2} → {:.2} | {:.2} → {:.2} |",
-            name.unwrap_or("**all**"),
-            chosen.len(),
-            equal.len(),
-            ratio(geomean(&equal, "instructions")),
-            ratio(geomean(&equal, "inst_and_stalls")),
+            collection.unwrap_or("**all**"),
+            all.pairs,
+            equal.compared,
+            geomean("instructions"),
+            geomean("inst_and_stalls"),
             instructions.0,
             instructions.1,
-            four(|t| t.0),
-            four(|t| t.1),
+            four(threads.0),
+            four(threads.1),
             spills.0,
             spills.1,
-            total(&chosen, "scratch").1,
-            times(|t| t.0),
-            times(|t| t.1),
-            time.0 / 1e6,
-            time.1 / 1e6,
+            scratch(collection),
+            time[0] / 1e3,
+            time[1] / 1e3,
+            time[2] / 1e6,
+            time[3] / 1e6,
         );
+    }
+    let mut gained: BTreeMap<&str, u32> = BTreeMap::new();
+    for one in &all.gained {
+        *gained.entry(&one.stage).or_default() += 1;
+    }
+    // Stage and reason -> variants.
+    let mut missing: BTreeMap<(&str, String), Vec<&OneSided>> = BTreeMap::new();
+    for one in &all.lost {
+        let stage = if one.variant == "binning" { "vertex (binning)" } else { &one.stage };
+        let why = one.message.strip_prefix("error: ").unwrap_or(&one.message);
+        missing.entry((stage, survey::reason(why).replace('|', "/"))).or_default().push(one);
     }
     let gained: Vec<String> = gained.iter().map(|(stage, n)| format!("{n} {stage}")).collect();
     let _ = writeln!(
@@ -256,25 +216,29 @@ fn section(out: &mut String, target: &str, ours: &Results, reference: &Results) 
     let count: usize = missing.values().map(Vec::len).sum();
     let _ = writeln!(out, "Variants of the reference without a counterpart, failures of ours: {count}.\n");
     let _ = writeln!(out, "| variants | stage | reason | collections |\n|---|---|---|---|");
-    for ((stage, why), files) in &missing {
+    for ((stage, why), variants) in &missing {
         let mut of: BTreeMap<&str, u32> = BTreeMap::new();
-        for f in files {
-            *of.entry(f.split('/').next().unwrap_or("")).or_default() += 1;
+        for one in variants {
+            *of.entry(&one.collection).or_default() += 1;
         }
         let of: Vec<String> = of.iter().map(|(c, n)| format!("{c} {n}")).collect();
-        let _ = writeln!(out, "| {} | {stage} | {why} | {} |", files.len(), of.join(", "));
+        let _ = writeln!(out, "| {} | {stage} | {why} | {} |", variants.len(), of.join(", "));
     }
-    let compute: Vec<&String> =
-        missing.iter().filter(|((stage, _), _)| *stage == "compute").flat_map(|(_, files)| files).collect();
+    let mut compute: Vec<&str> = all
+        .lost
+        .iter()
+        .filter(|one| one.stage == "compute")
+        .map(|one| one.file.trim_start_matches("spv/"))
+        .collect();
     if !compute.is_empty() {
         let _ = writeln!(out, "\n<details><summary>The compute modules among them</summary>\n");
-        let mut compute: Vec<&str> = compute.iter().map(|s| s.as_str()).collect();
         compute.sort_unstable();
         for file in compute {
             let _ = writeln!(out, "- {file}");
         }
         out.push_str("\n</details>\n");
     }
+    Ok(())
 }
 
 /// What the simulator executes of the modules whose loop counts differ: as compiled, and without unrolling.
@@ -412,7 +376,7 @@ mod tests {
             variant: "render".into(),
             target: target.into(),
             status: status.into(),
-            message: "a/x.spv: error 12: no".into(),
+            message: "error 12: no".into(),
             stats: stats.iter().map(|(k, v)| ((*k).to_owned(), *v)).collect(),
         }
     }
@@ -421,24 +385,30 @@ mod tests {
     #[test]
     fn tables_are_right() {
         let stats = |n: f64, loops: f64| [("instructions", n), ("inst_and_stalls", n), ("loops", loops)];
-        let results = |rows| Results { name: String::new(), rows, table: false, torn: false };
-        let reference = results(vec![
-            row("a/x", "", "ok", &stats(100.0, 0.0)),
-            row("a/y", "", "ok", &stats(100.0, 0.0)),
-            row("a/z", "", "ok", &stats(10.0, 1.0)),
-            row("b/w", "", "ok", &stats(10.0, 0.0)),
-            row("b/v", "", "error", &[]),
-        ]);
-        let ours = results(vec![
-            row("a/x", "t", "ok", &stats(25.0, 0.0)),
-            row("a/y", "t", "ok", &stats(100.0, 0.0)),
-            row("a/z", "t", "ok", &stats(1000.0, 0.0)),
-            row("a/x", "u", "ok", &stats(1.0, 0.0)),
-            row("b/w", "t", "error", &[]),
-            row("b/v", "t", "ok", &stats(5.0, 0.0)),
-        ]);
+        let results = |rows, table| Results { name: String::new(), rows, table, torn: false };
+        let reference = results(
+            vec![
+                row("a/x", "", "ok", &stats(100.0, 0.0)),
+                row("a/y", "", "ok", &stats(100.0, 0.0)),
+                row("a/z", "", "ok", &stats(10.0, 1.0)),
+                row("b/w", "", "ok", &stats(10.0, 0.0)),
+                row("b/v", "", "error", &[]),
+            ],
+            true,
+        );
+        let ours = results(
+            vec![
+                row("a/x", "t", "ok", &stats(25.0, 0.0)),
+                row("a/y", "t", "ok", &stats(100.0, 0.0)),
+                row("a/z", "t", "ok", &stats(1000.0, 0.0)),
+                row("a/x", "u", "ok", &stats(1.0, 0.0)),
+                row("b/w", "t", "error", &[]),
+                row("b/v", "t", "ok", &stats(5.0, 0.0)),
+            ],
+            false,
+        );
         let mut out = String::new();
-        section(&mut out, "t", &ours, &reference);
+        section(&mut out, "t", &ours, &reference).unwrap();
         assert!(out.contains("| a | 3 | 2 | 0.500 | 0.500 | 200 → 125 |"), "{out}");
         assert!(out.contains("| 1 | compute | error #: no | b 1 |") && out.contains("- b/w"), "{out}");
         assert!(out.contains("and we do: 1 compute."), "{out}");

@@ -32,14 +32,14 @@ pub fn compile_entry(
 }
 
 /// A message without names and numbers, to count reasons.
-fn reason(message: &str) -> String {
+pub fn reason(message: &str) -> String {
     let mut out = String::new();
     let mut quoted = false;
     for c in message.chars() {
         match c {
             '`' => {
                 quoted = !quoted;
-                out.push('`');
+                out.push_str(if quoted { "`…" } else { "`" });
             }
             _ if quoted => {}
             '0'..='9' => {

@@ -345,7 +345,7 @@ fn figures_are_those_of_an_independent_script() {
         .current_dir(folder.path(""))
         .output();
     let Ok(python) = python else {
-        eprintln!("SKIPPED: there is no python3");
+        common::say("SKIPPED: there is no python3");
         return;
     };
     let said = String::from_utf8_lossy(&python.stdout).into_owned();

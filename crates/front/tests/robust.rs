@@ -239,7 +239,7 @@ fn many_mutations() {
         files.extend(all.into_iter().step_by(7).take(12));
     }
     if files.is_empty() {
-        println!("skipped: no corpus at {}", root.display());
+        eprintln!("SKIPPED: no corpus at {} (set KEMPE_SHARED)", root.display());
         return;
     }
     let modules: Vec<Vec<u32>> = files

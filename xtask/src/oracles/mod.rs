@@ -6,7 +6,7 @@
 mod disasm;
 mod exec;
 
-use std::path::{Path, PathBuf};
+use crate::corpus;
 use std::process::ExitCode;
 
 /// How many failures of a line are shown.
@@ -56,17 +56,9 @@ fn all() -> Vec<Oracle> {
     all
 }
 
-/// The folder with the references and oracles.
-fn shared() -> PathBuf {
-    match std::env::var_os("KEMPE_SHARED") {
-        Some(folder) => folder.into(),
-        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared"),
-    }
-}
-
 /// Runs the oracles whose name contains one of `names` (all without names). Fails if a case fails.
 pub fn run(names: &[String]) -> ExitCode {
-    let shared = shared();
+    let shared = corpus::shared();
     let mut good = true;
     for oracle in all() {
         if !names.is_empty() && !names.iter().any(|name| oracle.name.contains(name.as_str())) {
