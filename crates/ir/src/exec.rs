@@ -14,7 +14,7 @@
 
 use crate::entity::{Entity, Table};
 use crate::image::ImageDesc;
-use crate::io::StageInputs;
+use crate::io::{StageInputs, Viewport};
 use crate::module::{Module, ResKind, UniformWord, Var};
 use crate::sample::Sampler;
 use crate::types::Space;
@@ -287,6 +287,7 @@ pub struct Inputs {
     /// What is looked up through no sampler of this list goes through the default one.
     pub samplers: Vec<SamplerInput>,
     pub push: Vec<u8>,
+    pub viewport: Viewport,
     /// Of a graphics stage; work-groups have no meaning then.
     pub stage: Option<StageInputs>,
 }
@@ -372,6 +373,10 @@ pub struct Environment {
     /// In the order of the inputs.
     pub images: Vec<PlacedImage>,
     pub samplers: Vec<SamplerInput>,
+    /// Address that stands for the first sampler's description; the others follow in steps of 16, and behind them the default one.
+    /// Nothing is mapped there.
+    pub sampler_states: u32,
+    pub viewport: Viewport,
     /// Of a graphics stage.
     pub stage: Option<StageInputs>,
     /// Shared variables of one work-group.
@@ -437,6 +442,10 @@ impl Environment {
             buffers.push(PlacedBuffer { set: b.set, binding: b.binding, element: b.element, base, size });
         }
         let images = place_images(module, inputs, &mut memory)?;
+        if inputs.samplers.len() >= MAX_IMAGES {
+            return Err(format!("more than {} samplers", MAX_IMAGES - 1));
+        }
+        let sampler_states = memory.place("descriptions of samplers", Vec::new(), false)?;
         let resources = module
             .resources
             .values()
@@ -465,6 +474,8 @@ impl Environment {
             buffers,
             images,
             samplers: inputs.samplers.clone(),
+            sampler_states,
+            viewport: inputs.viewport,
             stage: inputs.stage.clone(),
             bindings: module.resources.values().map(|r| (r.set, r.binding)).collect(),
             bound_images: module.resources.values().map(|r| (r.kind.is_image(), r.set, r.binding)).collect(),
@@ -499,6 +510,24 @@ impl Environment {
         self.samplers.iter().find(here).map_or(Sampler::default(), |s| s.sampler)
     }
 
+    /// Where the description of [`Environment::sampler`] stands.
+    fn sampler_state(&self, res: crate::module::Res, element: u32) -> u32 {
+        let binding = self.bindings.get(res.index());
+        let here = |s: &SamplerInput| Some(&(s.set, s.binding)) == binding && s.element == element;
+        let n = self.samplers.iter().position(here).unwrap_or(self.samplers.len());
+        self.sampler_states + 16 * n as u32
+    }
+
+    /// The sampler whose description stands at an address.
+    pub fn sampler_at(&self, state: u32) -> Option<Sampler> {
+        let n = state.checked_sub(self.sampler_states)? as usize;
+        match (n % 16, n / 16) {
+            (0, n) if n == self.samplers.len() => Some(Sampler::default()),
+            (0, n) => self.samplers.get(n).map(|s| s.sampler),
+            _ => None,
+        }
+    }
+
     /// The word that the driver would put into the uniform stream.
     pub fn word(&self, word: UniformWord) -> u32 {
         match word {
@@ -507,6 +536,7 @@ impl Environment {
             UniformWord::TextureState { res, element } => {
                 self.image(res, element).map_or(self.unbound, |i| i.state)
             }
+            UniformWord::SamplerState { res, element } => self.sampler_state(res, element),
             UniformWord::ImageSize { res, element, axis } => {
                 self.image(res, element).map_or(0, |i| i.desc.size(axis))
             }
@@ -521,6 +551,8 @@ impl Environment {
             UniformWord::ScratchAddr => self.scratch_base,
             UniformWord::ScratchBytesPerThread => self.sizes.scratch_bytes_per_thread,
             UniformWord::SharedAddr => self.shared_base,
+            UniformWord::ViewportScale { axis, steps } => self.viewport.scale(axis, steps).to_bits(),
+            UniformWord::ViewportNear => self.viewport.depth[0].to_bits(),
         }
     }
 

@@ -123,6 +123,97 @@ pub struct StageInputs {
     pub builtins: BTreeMap<Builtin, Vec<u32>>,
     /// Fragments that only help their quad; the rest of the list is `false`.
     pub helpers: Vec<bool>,
+    /// Of fragments: what `values` was made from, by place and component, for those who interpolate themselves.
+    pub planes: BTreeMap<(Slot, u8), Plane>,
+    /// Start words of the machine, by number (lowered programs).
+    pub payload: BTreeMap<u32, Vec<u32>>,
+}
+
+/// An input of fragments as a plane: what the hardware interpolates and what remains to be added, 32 bits for each fragment.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Plane {
+    pub part: Vec<u32>,
+    pub constant: Vec<u32>,
+}
+
+impl Plane {
+    /// The value at fragment `n`, each step rounded to f32; `w` is that of the fragment or of its centroid.
+    pub fn value(&self, n: usize, how: Interpolation, w: u32) -> u32 {
+        let at = |list: &[u32]| list.get(n).copied().unwrap_or(0);
+        let (part, constant) = (f32::from_bits(at(&self.part)), f32::from_bits(at(&self.constant)));
+        match how {
+            Interpolation::Flat => at(&self.constant),
+            Interpolation::NoPerspective => crate::eval::f32_result(part + constant),
+            Interpolation::Smooth => {
+                let product = f32::from_bits(crate::eval::f32_result(part * f32::from_bits(w)));
+                crate::eval::f32_result(product + constant)
+            }
+        }
+    }
+}
+
+/// The viewport of a draw.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Viewport {
+    /// Pixels.
+    pub extent: [f32; 2],
+    /// Near and far.
+    pub depth: [f32; 2],
+}
+
+impl Default for Viewport {
+    fn default() -> Viewport {
+        Viewport { extent: [256.0, 256.0], depth: [0.0, 1.0] }
+    }
+}
+
+impl Viewport {
+    /// See [`crate::UniformWord::ViewportScale`].
+    pub fn scale(&self, axis: u8, steps: u32) -> f32 {
+        match axis {
+            0 | 1 => self.extent[axis as usize] * 0.5 * steps as f32,
+            _ => self.depth[1] - self.depth[0],
+        }
+    }
+}
+
+/// How a colour target takes what a fragment shader writes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub enum TargetFormat {
+    /// RGBA8 and the like: 16-bit floats on their way, or 32-bit integers if the output is an integer.
+    #[default]
+    ByOutput,
+    /// 16-bit floats are enough.
+    Half,
+    /// 32 bits for each component.
+    Word,
+}
+
+impl TargetFormat {
+    pub const NAMES: [(&'static str, TargetFormat); 3] =
+        [("by-output", TargetFormat::ByOutput), ("half", TargetFormat::Half), ("word", TargetFormat::Word)];
+}
+
+/// Most colour targets of any API.
+pub const MAX_TARGETS: usize = 8;
+
+/// What code of a graphics stage depends on besides its shader. The default: RGBA8 targets, no blending with a second
+/// source, one sample, a depth test that writes, no points.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct PipelineState {
+    pub targets: [TargetFormat; MAX_TARGETS],
+    /// Depth is tested or written, so what a shader does to it counts.
+    pub depth: bool,
+    /// Points are drawn: the vertex shader gives their size.
+    pub points: bool,
+    /// 1 or 4.
+    pub samples: u8,
+}
+
+impl Default for PipelineState {
+    fn default() -> PipelineState {
+        PipelineState { targets: Default::default(), depth: true, points: false, samples: 1 }
+    }
 }
 
 /// What they gave.

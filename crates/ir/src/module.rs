@@ -291,6 +291,11 @@ pub enum UniformWord {
         res: Res,
         element: u32,
     },
+    /// Address of the description of a sampler, alone or together with an image, a multiple of 16.
+    SamplerState {
+        res: Res,
+        element: u32,
+    },
     /// A size of an image, at its first level of detail.
     ImageSize {
         res: Res,
@@ -310,6 +315,13 @@ pub enum UniformWord {
     ScratchBytesPerThread,
     /// Shared memory of the dispatch.
     SharedAddr,
+    /// f32. Axes 0 and 1: half the extent of the viewport in pixels, times `steps`; axis 2: far minus near depth.
+    ViewportScale {
+        axis: u8,
+        steps: u32,
+    },
+    /// f32: the near depth of the viewport.
+    ViewportNear,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -115,6 +115,7 @@ const PLAIN_WORDS: &[(&str, UniformWord)] = &[
     ("scratch_addr", UniformWord::ScratchAddr),
     ("scratch_bytes_per_thread", UniformWord::ScratchBytesPerThread),
     ("shared_addr", UniformWord::SharedAddr),
+    ("viewport_near", UniformWord::ViewportNear),
 ];
 
 fn name_of<T: PartialEq + Copy>(table: &[(&'static str, T)], value: T) -> &'static str {

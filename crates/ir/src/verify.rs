@@ -384,7 +384,12 @@ fn check_imm(m: &Module, inst: &InstData) -> Result<(), String> {
                 UniformWord::TextureState { res, .. } | UniformWord::ImageSize { res, .. } => {
                     image::image(m, res)?;
                 }
-                UniformWord::NumWorkgroups(c) if c > 2 => return Err(format!("component {c} of three")),
+                UniformWord::SamplerState { res, .. } => {
+                    resource(m, res)?;
+                }
+                UniformWord::NumWorkgroups(c) | UniformWord::ViewportScale { axis: c, .. } if c > 2 => {
+                    return Err(format!("component {c} of three"));
+                }
                 _ => {}
             }
         }

@@ -128,6 +128,9 @@ struct UniformForm {
     /// 0 to 2 for x to z.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     axis: Option<u8>,
+    /// Of a scale of the viewport: fixed-point steps per pixel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    steps: Option<u32>,
     /// Which size of an image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     size: Option<String>,
@@ -143,7 +146,10 @@ enum UniformKind {
     BufferAddress,
     BufferSize,
     TextureState,
+    SamplerState,
     ImageSize,
+    ViewportScale,
+    ViewportNear,
     PushConstant,
     PushConstantsAddress,
     ConstantDataAddress,
@@ -312,6 +318,7 @@ fn write_uniform(source: &UniformSource) -> UniformForm {
         resource: None,
         element: None,
         offset: None,
+        steps: None,
         axis: None,
         size: None,
         plus: None,
@@ -331,6 +338,11 @@ fn write_uniform(source: &UniformSource) -> UniformForm {
         UniformWord::BufferAddr { res, element } => of(UniformKind::BufferAddress, res, element),
         UniformWord::BufferSize { res, element } => of(UniformKind::BufferSize, res, element),
         UniformWord::TextureState { res, element } => of(UniformKind::TextureState, res, element),
+        UniformWord::SamplerState { res, element } => of(UniformKind::SamplerState, res, element),
+        UniformWord::ViewportScale { axis, steps } => {
+            UniformForm { axis: Some(axis), steps: Some(steps), ..form(UniformKind::ViewportScale) }
+        }
+        UniformWord::ViewportNear => form(UniformKind::ViewportNear),
         UniformWord::ImageSize { res, element, axis } => {
             UniformForm { size: Some(named(&Axis::ALL, axis)), ..of(UniformKind::ImageSize, res, element) }
         }
@@ -418,6 +430,7 @@ fn convert(form: Form) -> Result<Artifact, ReadError> {
         uses_barrier: form.uses_barrier,
         may_share_batches: form.may_share_batches,
         resources: resources.collect::<Result<_, _>>()?,
+        graphics: None,
         stats: Stats::from(&form.stats),
         attempts: form.attempts,
         target: form.target,
@@ -477,7 +490,8 @@ fn read_uniform(i: usize, form: &UniformForm, resources: usize) -> Result<Unifor
     };
     let need = |value: Option<u32>, key: &str| value.ok_or_else(|| wrong(&format!("`{key}` is missing")));
     // Keys that the kind does not have are as wrong as unknown ones.
-    let of_image = matches!(form.kind, UniformKind::TextureState | UniformKind::ImageSize);
+    let of_image =
+        matches!(form.kind, UniformKind::TextureState | UniformKind::SamplerState | UniformKind::ImageSize);
     let of_resource = of_image || matches!(form.kind, UniformKind::BufferAddress | UniformKind::BufferSize);
     let strays = [
         ("value", form.value.is_some() && form.kind != UniformKind::Constant),
@@ -486,7 +500,12 @@ fn read_uniform(i: usize, form: &UniformForm, resources: usize) -> Result<Unifor
         ("element", form.element.is_some() && !of_resource),
         ("offset", form.offset.is_some() && form.kind != UniformKind::PushConstant),
         ("size", form.size.is_some() && form.kind != UniformKind::ImageSize),
-        ("axis", form.axis.is_some() && form.kind != UniformKind::WorkgroupCount),
+        (
+            "axis",
+            form.axis.is_some()
+                && !matches!(form.kind, UniformKind::WorkgroupCount | UniformKind::ViewportScale),
+        ),
+        ("steps", form.steps.is_some() && form.kind != UniformKind::ViewportScale),
     ];
     if let Some((key, _)) = strays.iter().find(|(_, stray)| *stray) {
         return Err(wrong(&format!("`{key}` does not belong to this kind")));
@@ -515,6 +534,17 @@ fn read_uniform(i: usize, form: &UniformForm, resources: usize) -> Result<Unifor
             let (res, element) = buffer()?;
             UniformWord::TextureState { res, element }
         }
+        UniformKind::SamplerState => {
+            let (res, element) = buffer()?;
+            UniformWord::SamplerState { res, element }
+        }
+        UniformKind::ViewportNear => UniformWord::ViewportNear,
+        UniformKind::ViewportScale => match (form.axis, form.steps) {
+            (Some(axis @ 0..=2), Some(steps)) => UniformWord::ViewportScale { axis, steps },
+            (Some(0..=2), None) => return Err(wrong("`steps` is missing")),
+            (Some(_), _) => return Err(wrong("`axis` is not 0, 1 or 2")),
+            (None, _) => return Err(wrong("`axis` is missing")),
+        },
         UniformKind::ImageSize => {
             let (res, element) = buffer()?;
             let size = form.size.as_deref().ok_or_else(|| wrong("`size` is missing"))?;

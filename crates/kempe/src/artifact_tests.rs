@@ -60,6 +60,7 @@ fn sample() -> Artifact {
         uses_barrier: true,
         may_share_batches: false,
         resources: resources.collect(),
+        graphics: None,
         stats: Stats {
             instructions: 1,
             threads: 2,

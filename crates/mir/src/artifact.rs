@@ -1,6 +1,7 @@
 //! The result of a compile: everything a driver needs, and everything a reader wants to know.
 
 use kempe_ir::UniformWord;
+use kempe_ir::io::{Interpolation, Sampling, Slot};
 
 /// One word of the uniform stream, in final order.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -34,6 +35,77 @@ pub struct Stats {
     pub cycles: u64,
 }
 
+/// An input of a fragment program.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Varying {
+    pub source: VaryingSource,
+    pub interpolation: Interpolation,
+    pub sampling: Sampling,
+}
+
+/// What a varying carries.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum VaryingSource {
+    /// A component of what the stage before wrote.
+    Output(Slot, u8),
+    /// Number of the primitive.
+    PrimitiveId,
+    /// Place in a point sprite, x or y.
+    PointCoord(u8),
+}
+
+/// What a row of a vertex program's memory holds.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum VertexRow {
+    /// Inputs.
+    InstanceId,
+    BaseInstance,
+    VertexId,
+    Attribute {
+        location: u8,
+        component: u8,
+    },
+    /// Outputs: position in clip space; on the screen x and y in fixed point; depth; 1 / w; size of a point; what the next stage
+    /// is given.
+    Clip(u8),
+    Screen(u8),
+    Depth,
+    ReciprocalW,
+    PointSize,
+    Varying(Slot, u8),
+}
+
+/// A colour target that a fragment program writes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ColorTarget {
+    pub target: u8,
+    pub components: u8,
+    /// 32 bits for each component; otherwise 16-bit floats.
+    pub wide: bool,
+}
+
+/// What a driver must know of a program of a graphics stage.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Graphics {
+    /// A vertex program for binning: positions only.
+    pub binning: bool,
+    /// Of a fragment program, in the order in which it takes them.
+    pub varyings: Vec<Varying>,
+    /// In the order in which they are written, after the depth.
+    pub targets: Vec<ColorTarget>,
+    /// The program writes a depth for each fragment: its own, or the unchanged one.
+    pub writes_depth: bool,
+    /// Depth must not be tested before the program runs.
+    pub late_tests: bool,
+    /// It runs for each sample.
+    pub per_sample: bool,
+    /// It reads the w of the pixel's centre, although something else is interpolated at centroids.
+    pub center_w: bool,
+    /// Rows of a vertex program, from the first.
+    pub input_rows: Vec<VertexRow>,
+    pub output_rows: Vec<VertexRow>,
+}
+
 /// What one compile gives for one target and variant.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Artifact {
@@ -57,6 +129,8 @@ pub struct Artifact {
     pub may_share_batches: bool,
     /// By id: a [`UniformWord`] names its resource by its number here.
     pub resources: Vec<kempe_ir::Resource>,
+    /// Of vertex and fragment programs.
+    pub graphics: Option<Graphics>,
     pub stats: Stats,
     /// Configurations (thread counts) really tried.
     pub attempts: u32,

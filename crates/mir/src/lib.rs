@@ -13,5 +13,7 @@ pub mod order;
 pub mod print;
 pub mod symbolic;
 
-pub use artifact::{Artifact, Stats, UniformSource};
+pub use artifact::{
+    Artifact, ColorTarget, Graphics, Stats, UniformSource, Varying, VaryingSource, VertexRow,
+};
 pub use function::{Mir, MirBuilder};

@@ -180,6 +180,7 @@ pub fn compile(
         uses_barrier: best.uses_barrier,
         may_share_batches: lowered.may_share_batches,
         resources: m.resources.values().map(with_format).collect(),
+        graphics: None,
         stats: best.stats,
         attempts,
     })

@@ -277,6 +277,7 @@ impl Runner<'_> {
                         b.regs.set(slot, lane, v as u64, false);
                     }
                 }
+                Preset::Payload(n) if self.stage.is_some() => self.stage_payload(b, slot, n),
                 Preset::Payload(n) => {
                     for lane in 0..LANES {
                         let v = self.options.start.payload(n, &b.context[lane]);

@@ -65,6 +65,11 @@ impl Runner<'_> {
         self.given(b, slot, list, ty.mask());
     }
 
+    pub(super) fn stage_payload(&self, b: &mut Batch, slot: u32, number: u32) {
+        let list = self.env.stage.as_ref().and_then(|s| s.payload.get(&number));
+        self.given(b, slot, list, u32::MAX.into());
+    }
+
     pub(super) fn stage_builtin(&self, b: &mut Batch, slot: u32, builtin: Builtin) {
         let list = self.env.stage.as_ref().and_then(|s| s.builtins.get(&builtin));
         match builtin {

@@ -672,6 +672,10 @@ impl Parser {
                     "texture_state" => {
                         UniformWord::TextureState { res: Res(l.id("@", u32::MAX)?), element: l.u32()? }
                     }
+                    "sampler_state" => {
+                        UniformWord::SamplerState { res: Res(l.id("@", u32::MAX)?), element: l.u32()? }
+                    }
+                    "viewport_scale" => UniformWord::ViewportScale { axis: l.u8()?, steps: l.u32()? },
                     "image_size" => UniformWord::ImageSize {
                         res: Res(l.id("@", u32::MAX)?),
                         element: l.u32()?,

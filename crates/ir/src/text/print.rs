@@ -238,6 +238,8 @@ fn immediate(s: &mut String, imm: &Imm) {
             UniformWord::BufferAddr { res, element } => write!(s, " <buffer_addr {res} {element}>"),
             UniformWord::BufferSize { res, element } => write!(s, " <buffer_size {res} {element}>"),
             UniformWord::TextureState { res, element } => write!(s, " <texture_state {res} {element}>"),
+            UniformWord::SamplerState { res, element } => write!(s, " <sampler_state {res} {element}>"),
+            UniformWord::ViewportScale { axis, steps } => write!(s, " <viewport_scale {axis} {steps}>"),
             UniformWord::ImageSize { res, element, axis } => {
                 write!(s, " <image_size {res} {element} {}>", name_of(&Axis::ALL, *axis))
             }
