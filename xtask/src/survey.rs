@@ -1,5 +1,6 @@
-//! Compiles the compute modules of the corpus for both targets: `cargo xtask survey [--all] [--verify] [--only TEXT]
-//! [--target T] [--images]`. With `--verify` checker B reads every result.
+//! Compiles modules of the corpus for both targets: `cargo xtask survey [--all] [--verify] [--only TEXT]
+//! [--target T] [--images] [--stage comp|vert|frag]`, those of compute unless a stage is named. With `--verify` checker B reads
+//! every result.
 //!
 //! A table of how many compile, by collection; failures by reason; CPU times. With `--all` also the modules that need
 //! what is not there yet: they must be diagnosed, never panic.
@@ -62,6 +63,7 @@ pub fn run(args: &[String]) -> ExitCode {
     let verify = args.iter().any(|a| a == "--verify");
     let value = |name: &str| args.iter().position(|a| a == name).and_then(|n| args.get(n + 1)).cloned();
     let only = value("--only");
+    let stage = value("--stage");
     let images = args.iter().any(|a| a == "--images");
     let dump = value("--list");
     let entries = match corpus::entries() {
@@ -78,7 +80,11 @@ pub fn run(args: &[String]) -> ExitCode {
         .collect();
     let chosen: Vec<corpus::Entry> = entries
         .into_iter()
-        .filter(|e| if all { e.stage == "comp" } else { e.is_plain_compute() })
+        .filter(|e| match &stage {
+            Some(s) => e.stage == *s,
+            None if all => e.stage == "comp",
+            None => e.is_plain_compute(),
+        })
         .filter(|e| !images || e.has_images())
         .filter(|e| only.as_ref().is_none_or(|o| e.file.contains(o.as_str())))
         .collect();

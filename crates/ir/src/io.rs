@@ -24,11 +24,13 @@ pub enum Slot {
     Layer,
     ViewportIndex,
     PrimitiveId,
+    /// A row of the memory that the machine gives outputs in (lowered programs).
+    Row(u8),
 }
 
 impl Slot {
     /// Names in the text form; locations carry their number behind the name.
-    pub const NAMES: [(&'static str, Slot); 10] = [
+    pub const NAMES: [(&'static str, Slot); 11] = [
         ("location", Slot::Location(0)),
         ("position", Slot::Position),
         ("point_size", Slot::PointSize),
@@ -39,6 +41,7 @@ impl Slot {
         ("layer", Slot::Layer),
         ("viewport_index", Slot::ViewportIndex),
         ("primitive_id", Slot::PrimitiveId),
+        ("row", Slot::Row(0)),
     ];
 
     /// Scalars that a place has.

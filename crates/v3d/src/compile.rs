@@ -31,6 +31,8 @@ pub struct Options {
     pub max_registers: Option<u32>,
     /// Leave the order of instructions as selection made it.
     pub no_order: bool,
+    /// What a graphics program is made for.
+    pub shape: lower::Shape,
     /// Have checker B compare the final words with the machine instructions before allocation.
     pub verify: bool,
 }
@@ -116,13 +118,13 @@ pub fn compile(
     options: &Options,
     observer: &mut dyn Observer,
 ) -> Result<Artifact, CompileError> {
-    let lowered = lower::lower(&mut m, version)?;
+    let lowered = lower::lower(&mut m, version, &options.shape)?;
     observer.step("lower");
     for warning in &lowered.warnings {
         observer.warning(warning);
     }
     observer.lowered(&m);
-    let prepared = select::prepare(&m)?;
+    let prepared = select::prepare(&m, &lowered, &options.shape)?;
     observer.step("flow");
     let all = [4, 2];
     let wanted: Vec<u32> =
@@ -180,7 +182,7 @@ pub fn compile(
         uses_barrier: best.uses_barrier,
         may_share_batches: lowered.may_share_batches,
         resources: m.resources.values().map(with_format).collect(),
-        graphics: None,
+        graphics: lowered.graphics,
         stats: best.stats,
         attempts,
     })
@@ -223,6 +225,7 @@ fn attempt(
     let frame = Frame {
         version,
         threads,
+        stage: m.stage,
         private_bytes: lowered.private_bytes,
         spill_base: regs::unit_loc(threads, regs::spill_base(threads)),
         spill_scratch: regs::unit_loc(threads, regs::spill_scratch(version, threads)),
@@ -231,7 +234,11 @@ fn attempt(
         .map_err(|e| CompileError::bug(e.message))?;
     observer.step("finish");
     observer.finished(&mir, &allocation, &frame, &finished);
-    let facts = ProgramFacts { single_segment: finished.single_section, ..ProgramFacts::compute(threads) };
+    let facts = ProgramFacts {
+        stage: m.stage,
+        single_segment: finished.single_section,
+        ..ProgramFacts::compute(threads)
+    };
     if let Some(v) =
         validate::validate(version, &finished.words, &facts).into_iter().find(|v| v.class == Class::Hw)
     {

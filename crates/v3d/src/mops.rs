@@ -14,6 +14,7 @@
 //! 4. for a predicated write the previous version, a use to which the def is tied.
 
 use crate::instr::{Op, Pack, Unpack};
+use kempe_ir::io::Interpolation;
 use kempe_mir::UniformSource;
 
 /// A source of a machine instruction.
@@ -97,6 +98,14 @@ impl MemClass {
     pub const SPILL: MemClass = MemClass(8);
     /// Texels of images that the program writes.
     pub const IMAGE: MemClass = MemClass(16);
+    /// Sample flags of the lanes.
+    pub const SAMPLES: MemClass = MemClass(32);
+    /// Rows of a vertex program, inputs and outputs.
+    pub const VERTEX: MemClass = MemClass(64);
+    /// The queue of varyings.
+    pub const VARYINGS: MemClass = MemClass(128);
+    /// What sample flags decide about.
+    const EFFECTS: u8 = Self::STORAGE.0 | Self::SHARED.0 | Self::IMAGE.0;
 }
 
 /// The type field of a general TMU access (reference 12.2).
@@ -190,6 +199,18 @@ pub enum MInst {
     Rotate { by: u8 },
     /// 4.2: `dst` in every lane = the first use in the lane that the source, the same in all lanes, names.
     Broadcast { lane: Src },
+    /// The next varying of a fragment program: `dst`, under use of W where it is in perspective. `dst` is written before W
+    /// is read.
+    Varying { how: Interpolation },
+    /// Writes a row of a vertex program: sources row and value.
+    VertexOutput { src: [Src; 2] },
+    /// 4.2: waits for these writes.
+    VertexWait,
+    /// Sample flags of the lanes where the test holds.
+    SetSamples { src: Src, test: Option<Test> },
+    /// A write to the tile buffer, `op` being `Mov` or `Vfpack`: with a configuration byte, or what the one before asked for. The first
+    /// one of a program comes behind its last thread switch.
+    Tlb { config: Option<u8>, op: Op, src: [Src; 2], unpack: [Unpack; 2], first: bool },
     /// All stores so far are done before anything that follows.
     TmuWait,
     /// Work-group barrier, after a [`MInst::TmuWait`].
@@ -211,6 +232,7 @@ impl kempe_mir::order::Schedule for MInst {
             MInst::Alu { op, .. } if op.is_sfu() => 2,
             MInst::Select { .. } | MInst::Mul32 { .. } | MInst::Rotate { .. } | MInst::Broadcast { .. } => 2,
             MInst::Ballot { .. } => 4,
+            MInst::Varying { .. } => 3,
             _ => 1,
         }
     }
@@ -225,12 +247,17 @@ impl kempe_mir::order::Schedule for MInst {
             MInst::Texture { op, .. } if op.class == MemClass::READ_ONLY => Memory::None,
             MInst::Texture { op, .. } => Memory::Read(op.class.0),
             MInst::TmuWait | MInst::Barrier => Memory::Fence,
+            MInst::Varying { .. } => Memory::Write(MemClass::VARYINGS.0),
+            MInst::SetSamples { .. } => Memory::Write(MemClass::SAMPLES.0 | MemClass::EFFECTS),
+            MInst::Alu { op: Op::Msf, .. } => Memory::Read(MemClass::SAMPLES.0),
+            MInst::Alu { op: Op::LdvpmvIn, .. } => Memory::Read(MemClass::VERTEX.0),
+            MInst::VertexOutput { .. } | MInst::VertexWait => Memory::Write(MemClass::VERTEX.0),
             _ => Memory::None,
         }
     }
 
     fn pinned(&self) -> bool {
-        matches!(self, MInst::Entry | MInst::Branch { .. } | MInst::Jump | MInst::End)
+        matches!(self, MInst::Entry | MInst::Branch { .. } | MInst::Jump | MInst::End | MInst::Tlb { .. })
     }
 
     fn is_cheap(&self) -> bool {

@@ -137,6 +137,25 @@ impl Display for MInst {
                 f.write_str("broadcast")?;
                 sources(f, &[Src::Use, *lane], &[Unpack::None; 2])
             }
+            MInst::Varying { how } => write!(f, "varying {how:?}"),
+            MInst::VertexOutput { src } => {
+                f.write_str("vertex output")?;
+                sources(f, src, &[Unpack::None; 2])
+            }
+            MInst::VertexWait => f.write_str("vertex wait"),
+            MInst::SetSamples { src, test } => {
+                f.write_str("set samples")?;
+                sources(f, &[*src, Src::None], &[Unpack::None; 2])?;
+                guard(f, test)
+            }
+            MInst::Tlb { config, op, src, unpack, first } => {
+                write!(f, "tlb{}", if *first { " first" } else { "" })?;
+                if let Some(c) = config {
+                    write!(f, " config {c:#04x}")?;
+                }
+                write!(f, " {}", op.name())?;
+                sources(f, src, unpack)
+            }
             MInst::TmuWait => f.write_str("wait"),
             MInst::Barrier => f.write_str("barrier"),
             MInst::Branch { test, when } => {

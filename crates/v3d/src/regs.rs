@@ -14,6 +14,9 @@ pub const ANY: SetId = SetId(1);
 /// Whatever holds a word that is the same in all lanes: as [`ANY`], and on 4.2 r5 too.
 pub const UNI: SetId = SetId(2);
 
+/// Where a varying may arrive: as [`ANY`], but not in rf0 of 7.1 (rule 22).
+pub const VARYING: SetId = SetId(3);
+
 /// Destroys nothing.
 pub const NONE: ClobberId = ClobberId(0);
 /// A thread switch: the accumulators are shared by the threads of a QPU (rule 58).
@@ -22,6 +25,9 @@ pub const SWITCH: ClobberId = ClobberId(1);
 /// Operations between lanes: on 4.2 a rotation turns an accumulator, and a value for all lanes goes through r5
 /// (reference 8.5, 3.1).
 pub const LANES: ClobberId = ClobberId(2);
+
+/// What arrives by itself: the second part of a varying in r5 or rf0 (reference 12.1).
+pub const BROADCAST: ClobberId = ClobberId(3);
 
 /// Rows of a thread (reference section 1).
 pub fn rows(threads: u32) -> u16 {
@@ -54,6 +60,16 @@ pub fn payload_row(version: Version, number: u64) -> Option<Unit> {
     }
 }
 
+/// The row in which a start word of a fragment program arrives: W, W of the centroid, depth (reference 13.5).
+pub fn fragment_row(version: Version, number: u64) -> Unit {
+    match (version, number) {
+        (Version::V42, 0) => row(0),
+        (Version::V71, 0) => row(3),
+        (_, 1) => row(1),
+        _ => row(2),
+    }
+}
+
 /// The row that holds the spill base once memory edits are needed.
 pub fn spill_base(threads: u32) -> Unit {
     row(rows(threads) - 1)
@@ -77,7 +93,7 @@ pub fn register_file(version: Version, threads: u32) -> RegisterFile {
         // rf0 is where the uniform stream arrives; anything else takes it only when nothing is left.
         Version::V71 => (4..rows).chain([1, 2, 3]).map(row).collect(),
     };
-    let (any, uni, lost, between) = match version {
+    let (any, uni, lost, between, arrives) = match version {
         Version::V42 => {
             units.extend((0..6).map(|r| format!("r{r}")));
             let acc: Vec<Unit> = (0..5).map(|r| accumulator(threads, r)).collect();
@@ -85,13 +101,17 @@ pub fn register_file(version: Version, threads: u32) -> RegisterFile {
             let r5 = accumulator(threads, 5);
             let uni = std::iter::once(r5).chain(any.iter().copied()).collect();
             let between = vec![accumulator(threads, 0), accumulator(threads, 1), r5];
-            (any, uni, acc.into_iter().chain([r5]).collect(), between)
+            (any, uni, acc.into_iter().chain([r5]).collect(), between, vec![r5])
         }
         Version::V71 => {
             let uni = std::iter::once(row(0)).chain(rf.iter().copied()).collect();
             rf.push(row(0));
-            (rf.clone(), uni, Vec::new(), Vec::new())
+            (rf.clone(), uni, Vec::new(), Vec::new(), vec![row(0)])
         }
+    };
+    let varying = match version {
+        Version::V42 => any.clone(),
+        Version::V71 => any.iter().copied().filter(|&u| u != row(0)).collect(),
     };
     let set = |name: &str, units: Vec<Unit>, rotate| UnitSet {
         name: name.to_owned(),
@@ -101,8 +121,13 @@ pub fn register_file(version: Version, threads: u32) -> RegisterFile {
     };
     RegisterFile {
         units,
-        sets: vec![set("rf", rf, true), set("any", any, true), set("uni", uni, false)],
-        clobbers: vec![Vec::new(), lost, between],
+        sets: vec![
+            set("rf", rf, true),
+            set("any", any, true),
+            set("uni", uni, false),
+            set("varying", varying, true),
+        ],
+        clobbers: vec![Vec::new(), lost, between, arrives],
         edit_reserved: vec![spill_base(threads), spill_scratch(version, threads)],
         memory_edit_clobbers: SWITCH,
         // r5 holds one value per quad (reference 3.1).
@@ -128,9 +153,10 @@ mod tests {
         for threads in [2, 4] {
             let f = register_file(Version::V71, threads);
             assert_eq!(f.units.len(), rows(threads) as usize);
-            for set in &f.sets {
+            for set in &f.sets[..3] {
                 assert_eq!(set.units.len(), rows(threads) as usize);
             }
+            assert!(!f.sets[VARYING.0 as usize].units.contains(&row(0)));
             assert_eq!(f.sets[UNI.0 as usize].units[0], row(0));
             let f = register_file(Version::V42, threads);
             assert_eq!(f.units.len(), rows(threads) as usize + 6);

@@ -711,6 +711,7 @@ impl Parser {
             Op::Input | Op::Output => {
                 let slot = match l.named("a place in the interface", &Slot::NAMES)? {
                     Slot::Location(_) => Slot::Location(l.u8()?),
+                    Slot::Row(_) => Slot::Row(l.u8()?),
                     other => other,
                 };
                 l.expect_keyword("component")?;

@@ -290,6 +290,7 @@ fn immediate(s: &mut String, imm: &Imm) {
         Imm::Io(io) => {
             let (slot, number) = match io.slot {
                 Slot::Location(n) => (Slot::Location(0), Some(n)),
+                Slot::Row(n) => (Slot::Row(0), Some(n)),
                 other => (other, None),
             };
             let _ = write!(s, " <{}", name_of(&Slot::NAMES, slot));

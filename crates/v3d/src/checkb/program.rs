@@ -468,6 +468,12 @@ fn instruction(
             };
             results.push(v.make(Value::Spread(true, from_lane)));
         }
+        // Graphics programs are not followed yet.
+        MInst::Varying { .. }
+        | MInst::VertexOutput { .. }
+        | MInst::VertexWait
+        | MInst::SetSamples { .. }
+        | MInst::Tlb { .. } => return None,
         MInst::TmuWait => block.fences += 1,
         MInst::Barrier => {
             block.fences += 1;

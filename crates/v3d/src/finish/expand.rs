@@ -22,6 +22,7 @@ use super::uop::{self, Kind, Origin, UOp, dest, mov, source, under};
 use crate::instr::{Cond, Dest, Loc, Op, Pack, Part, Signals, Source, Unpack, Version};
 use crate::magic;
 use crate::mops::{MInst, MemClass, Src, TmuType, When};
+use kempe_ir::io::Interpolation;
 use kempe_mir::{Mir, UniformSource};
 use kempe_ra::{Allocation, Block, Edit, Inst, OperandKind, Point, Unit, VReg};
 use smallvec::SmallVec;
@@ -56,6 +57,7 @@ pub struct Frame {
     pub version: Version,
     /// 2 or 4.
     pub threads: u32,
+    pub stage: kempe_ir::Stage,
     /// Private arrays in front of the spill slots, bytes per lane.
     pub private_bytes: u32,
     /// Registers that memory edits use.
@@ -303,6 +305,40 @@ impl<'a> Expander<'a> {
         self.ops.push(op);
     }
 
+    /// The configuration byte of a load: of whole quads in a fragment program, so that helpers get their words.
+    fn load_config(&self, ty: TmuType, guarded: bool) -> u8 {
+        let quads = self.frame.stage == kempe_ir::Stage::Fragment && !guarded;
+        if quads { config(15, ty) & !tmu::PER_PIXEL } else { config(15, ty) }
+    }
+
+    /// Memory that each lane has for itself.
+    fn own_memory(&self, class: MemClass) -> bool {
+        class == MemClass::PRIVATE || class == MemClass::SPILL
+    }
+
+    /// A varying (reference 12.1).
+    fn varying(&mut self, how: Interpolation, w: Option<Source>, def: (VReg, Loc, bool)) {
+        let (_, to, unused) = def;
+        let first = if unused { Dest::NOP } else { dest(to) };
+        let mut op = UOp::signal(Signals::LDVARY, Some(first));
+        op.kind = Kind::LdVary;
+        self.emit(op);
+        if unused {
+            return;
+        }
+        let constant = source(Loc::uniform(self.frame.version));
+        if let Some(w) = w {
+            self.emit_part(Part::new(Op::Fmul, dest(to), source(to), w));
+        }
+        let last = match how {
+            Interpolation::Flat => mov(dest(to), constant),
+            _ => Part::new(Op::Fadd, dest(to), source(to), constant),
+        };
+        let mut op = UOp::alu(last);
+        op.kind = Kind::VaryingEnd;
+        self.emit(op);
+    }
+
     fn emit_part(&mut self, part: Part) {
         self.emit(UOp::alu(part));
     }
@@ -454,7 +490,7 @@ impl<'a> Expander<'a> {
                     self.origin = Origin::Scratch;
                 }
                 let address = uses.value();
-                self.tmu_start(config(15, ty), address, cond, seq, true);
+                self.tmu_start(self.load_config(ty, test.is_some()), address, cond, seq, true);
                 self.pending.push(Pending {
                     seq,
                     dests: defs.iter().map(|d| if d.2 { None } else { Some(d.1) }).collect(),
@@ -477,7 +513,11 @@ impl<'a> Expander<'a> {
                 for (n, &w) in words.iter().enumerate() {
                     self.tmu_write(magic::TMUD, w, cond, seq, (n == 0, false));
                 }
-                self.tmu_start(config(15, ty), address, cond, seq, false);
+                let byte = match self.own_memory(class) && test.is_none() {
+                    true => self.load_config(ty, false),
+                    false => config(15, ty),
+                };
+                self.tmu_start(byte, address, cond, seq, false);
                 self.origin = Origin::Program;
                 self.stores.0 |= class.0;
             }
@@ -519,6 +559,39 @@ impl<'a> Expander<'a> {
                 let from = uses.next();
                 let lane = uses.take(lane);
                 self.broadcast(from, lane, def(&defs)?.1);
+            }
+            MInst::Varying { how } => {
+                let w = (how == Interpolation::Smooth).then(|| uses.next());
+                self.varying(how, w, def(&defs)?);
+            }
+            MInst::VertexOutput { src } => {
+                let s = [uses.take(src[0]), uses.take(src[1])];
+                self.emit_part(Part::new(Op::Stvpmv, Dest::NOP, s[0], s[1]));
+            }
+            MInst::VertexWait => {
+                self.emit_part(Part::new(Op::Vpmwt, Dest::NOP, Source::None, Source::None));
+            }
+            MInst::SetSamples { src, test } => {
+                let cond = test.map(|t| self.test(&t, &mut uses));
+                let from = uses.take(src);
+                self.emit_part(under(Part::new(Op::Setmsf, Dest::NOP, from, Source::None), cond));
+            }
+            MInst::Tlb { config, op, src, unpack, first } => {
+                let s = [uses.take(src[0]), uses.take(src[1])];
+                if first {
+                    self.collect();
+                    self.wait_for(MemClass(0xff));
+                    // The last switch of the program is in this block, before the first write (reference 13.4).
+                    if !self.ops.iter().any(UOp::is_switch) {
+                        self.switch();
+                    }
+                }
+                let to = if config.is_some() { magic::TLBU } else { magic::TLB };
+                let part = Part { unpack, ..Part::new(op, Dest::Magic(to), s[0], s[1]) };
+                let mut op = UOp::alu(part);
+                op.kind = Kind::Tlb;
+                op.uniform = config.map(|byte| UniformSource::Const(0xffff_ff00 | u32::from(byte)));
+                self.emit(op);
             }
             MInst::TmuWait => self.wait_for(MemClass(0xff)),
             MInst::Barrier => {

@@ -59,7 +59,8 @@ fn access(version: Version, s: &Slot) -> Access {
 /// instructions count as having an effect.)
 fn is_pure(version: Version, p: &Part) -> bool {
     let quiet = p.result().is_none_or(|d| d == Dest::NOP || d.loc(version).is_some());
-    quiet && !p.op.has_effect() && !p.op.is_sfu()
+    // Sample flags and rows of the VPM change on the way.
+    quiet && !p.op.has_effect() && !p.op.is_sfu() && p.op != Op::Msf && !p.op.is_vpm_read()
 }
 
 fn may_move(version: Version, s: &Slot) -> bool {

@@ -112,6 +112,12 @@ fn signal_set_exists(version: Version, s: Signals) -> bool {
         return true;
     }
     let only = |sig: Signals| base == sig;
+    if s.has(Signals::LDVARY) {
+        return !s.has(T)
+            && (only(Signals::LDVARY)
+                || only(Signals::LDVARY.with(Signals::LDUNIF))
+                || only(Signals::LDVARY.with(Signals::WRTMUC)));
+    }
     if only(Signals::LDUNIF)
         || only(Signals::LDTMU)
         || only(Signals::LDTMU.with(Signals::LDUNIF))
@@ -164,7 +170,10 @@ fn ports_fit(version: Version, alu: &Alu) -> bool {
                 return false;
             }
             // The immediate's signal goes with ldtmu alone, or with nothing.
-            small.is_none() || alu.signals.is_empty() || alu.signals == Signals::LDTMU
+            small.is_none()
+                || alu.signals.is_empty()
+                || alu.signals == Signals::LDTMU
+                || alu.signals == Signals::LDVARY
         }
         Version::V71 => smalls <= 1 && (small.is_none() || alu.signals.is_empty()),
     }
@@ -176,6 +185,8 @@ fn peripherals_fit(version: Version, alu: &Alu) -> bool {
     let mut sfu = 0;
     let mut sync = 0;
     let mut wait = 0;
+    let mut tlb = 0;
+    let mut vpm = 0;
     for p in alu.parts() {
         if p.op.is_sfu() {
             sfu += 1;
@@ -183,6 +194,7 @@ fn peripherals_fit(version: Version, alu: &Alu) -> bool {
         if p.op == Op::Tmuwt {
             wait += 1;
         }
+        vpm += (p.op.is_vpm_read() || p.op.is_vpm_write() || p.op == Op::Vpmwt) as u32;
         if let Some(d) = p.result() {
             if d.is_tmu_write() {
                 tmu_write += 1;
@@ -190,6 +202,7 @@ fn peripherals_fit(version: Version, alu: &Alu) -> bool {
             if d.magic().is_some_and(|n| (magic::SYNC..=magic::SYNCB).contains(&n)) {
                 sync += 1;
             }
+            tlb += d.magic().is_some_and(|n| n == magic::TLB || n == magic::TLBU) as u32;
         }
     }
     if alu.sig_dest.is_some_and(|d| d.is_tmu_write()) {
@@ -197,9 +210,9 @@ fn peripherals_fit(version: Version, alu: &Alu) -> bool {
     }
     // A configuration word beside a register of the same operation is allowed (tmuc is never written here).
     let wrtmuc = (alu.signals.has(Signals::WRTMUC) && tmu_write == 0) as u32;
-    let exclusive = tmu_write + sfu + sync + wrtmuc;
+    let exclusive = tmu_write + sfu + sync + wrtmuc + tlb + vpm;
     match version {
-        Version::V42 => exclusive + wait <= 1 && (wait == 0 || !alu.signals.has(Signals::LDTMU)),
+        Version::V42 => exclusive + wait <= 1 && (wait + tlb == 0 || !alu.signals.has(Signals::LDTMU)),
         // tmuwt may accompany others; keep it apart from what it waits for.
         Version::V71 => exclusive <= 1 && wait <= 1 && (wait == 0 || tmu_write + sync == 0),
     }

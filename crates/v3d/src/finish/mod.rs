@@ -21,9 +21,10 @@ pub use expand::Frame;
 pub use uop::{Origin, Provenance};
 
 use crate::encode::encode;
-use crate::instr::{Branch, BranchCond, BranchTarget, Instr, Loc, MsfIgnore, UniformMove, Version};
+use crate::instr::{Branch, BranchCond, BranchTarget, Instr, Loc, MsfIgnore, Op, UniformMove, Version};
 use crate::mops::{MInst, When};
 use expand::{Exit, Expander};
+use kempe_ir::Stage;
 use kempe_mir::{Mir, UniformSource};
 use kempe_ra::{Allocation, Block, Unit};
 use schedule::Slot;
@@ -99,6 +100,9 @@ pub fn finish(
     for (b, e) in expanded.iter().enumerate() {
         let mut block = std::mem::take(&mut scheduled[b]);
         let ends = e.exit == Exit::End;
+        if ends && frame.stage == Stage::Fragment && !e.ops.iter().any(|o| o.kind == uop::Kind::Tlb) {
+            return Err(FinishError::bug("the last block of a fragment program gives nothing"));
+        }
         if ends && switches && block.switches.is_empty() {
             switches::mark_somewhere(version, &mut block);
         }
@@ -114,7 +118,7 @@ pub fn finish(
                 if !falls_through(&expanded, b, next) {
                     return Err(FinishError::bug("a branch does not fall through to the next block"));
                 }
-                Some((conditional(when, inverted), taken))
+                Some((conditional(frame.stage, when, inverted), taken))
             }
         };
         bodies.push(body(placed, branch));
@@ -143,14 +147,16 @@ fn unconditional() -> Branch {
     }
 }
 
-fn conditional(when: When, inverted: bool) -> Branch {
+fn conditional(stage: Stage, when: When, inverted: bool) -> Branch {
+    // Helpers of a quad that lives count; lanes that do not exist do not.
+    let live = if stage == Stage::Fragment { MsfIgnore::Quads } else { MsfIgnore::Lanes };
     let (cond, msfign) = match (when, inverted) {
         (When::Lane0, false) | (When::NotLane0, true) => (BranchCond::A0, MsfIgnore::None),
         (When::Lane0, true) | (When::NotLane0, false) => (BranchCond::Na0, MsfIgnore::None),
-        (When::Any, false) => (BranchCond::AnyA, MsfIgnore::Lanes),
-        (When::Any, true) => (BranchCond::AnyNa, MsfIgnore::Lanes),
-        (When::NoLane, false) => (BranchCond::AllNa, MsfIgnore::Lanes),
-        (When::NoLane, true) => (BranchCond::AllA, MsfIgnore::Lanes),
+        (When::Any, false) => (BranchCond::AnyA, live),
+        (When::Any, true) => (BranchCond::AnyNa, live),
+        (When::NoLane, false) => (BranchCond::AllNa, live),
+        (When::NoLane, true) => (BranchCond::AllA, live),
     };
     Branch { cond, msfign, ..unconditional() }
 }
@@ -166,6 +172,15 @@ fn body(mut placed: Placed, branch: Option<(Branch, Block)>) -> Body {
     // its slots behind it already.
     if at < placed.busy_until {
         at = placed.busy_until;
+    }
+    // Rules 42, 43.
+    let close = |s: &Slot| {
+        s.alu.signals.has(crate::instr::Signals::LDVARY)
+            || (branch.reads_sample_flags() && s.alu.parts().iter().any(|p| p.op == Op::Setmsf))
+    };
+    if at == placed.slots.len() && placed.slots.last().is_some_and(close) {
+        placed.slots.push(Slot::NOP);
+        at += 1;
     }
     while placed.slots.len() < at + Branch::DELAY_SLOTS {
         placed.slots.push(Slot::NOP);

@@ -22,6 +22,8 @@ pub struct Slot {
     pub origin: Provenance,
     /// It starts a side band: no switch may come too close (rule 35).
     pub writes_unifa: bool,
+    /// It writes depth to the tile buffer.
+    pub writes_depth: bool,
 }
 
 impl Slot {
@@ -30,6 +32,7 @@ impl Slot {
         uniform: None,
         origin: Provenance { starts: None, recomputes: false, inst: u32::MAX },
         writes_unifa: false,
+        writes_depth: false,
     };
 }
 
@@ -43,7 +46,14 @@ pub struct Scheduled {
 const FLAGS: usize = 70;
 const RTOP: usize = 71;
 const UNIFA: usize = 72;
-const RESOURCES: usize = 73;
+/// The queue of varyings, with the second part that is under way.
+const VARYING: usize = 73;
+const TLB: usize = 74;
+/// Sample flags (rule 61).
+const SAMPLES: usize = 75;
+/// Rows of a vertex program (rule 62).
+const VPM: usize = 76;
+const RESOURCES: usize = 77;
 
 /// Candidates looked at for one instruction: bounds the time in huge blocks. Beyond 24 no block of the corpus
 /// changes.
@@ -164,12 +174,32 @@ fn build(version: Version, threads: u32, ops: &[UOp], words: &[u32], branch: boo
             }
             _ => {}
         }
+        match op.kind {
+            Kind::LdVary | Kind::VaryingEnd => writes.push(VARYING),
+            Kind::Tlb => {
+                writes.push(TLB);
+                reads.push(SAMPLES);
+            }
+            Kind::TmuWrite { last: true, .. } => reads.push(SAMPLES),
+            Kind::Switch => writes.extend([VARYING, TLB]),
+            _ => {}
+        }
+        match op.part.op {
+            Op::Msf => reads.push(SAMPLES),
+            Op::Setmsf => writes.push(SAMPLES),
+            o if o.is_vpm_read() => reads.push(VPM),
+            o if o.is_vpm_write() || o == Op::Vpmwt => writes.push(VPM),
+            _ => {}
+        }
+        let second = reg(Loc::uniform(version));
         let switch = op.is_switch();
         for &r in &reads {
             if let Some(w) = last_write[r] {
                 let (hard, soft) = match ops[w].kind {
                     _ if ops[w].is_switch() => (0, 0),
                     Kind::UnifaWrite if r == UNIFA => (4, 4),
+                    // Rule 20.
+                    Kind::LdVary if r == second => (2, 2),
                     _ if ops[w].part.op.is_sfu() && r < FLAGS => (1, 2),
                     // Rule 27: what is turned, and the count in r5, are there one instruction before.
                     _ if op.rotate.is_some() && r < FLAGS => (2, 2),
@@ -181,8 +211,11 @@ fn build(version: Version, threads: u32, ops: &[UOp], words: &[u32], branch: boo
         for &r in &writes {
             if let Some(w) = last_write[r] {
                 // A late SFU result must not overtake a later write.
-                let lat = if ops[w].is_switch() {
+                let lat = if ops[w].is_switch() || (r == VARYING && ops[w].kind == Kind::VaryingEnd) {
                     0
+                } else if ops[w].kind == Kind::LdVary && r == second && op.kind != Kind::LdVary {
+                    // Rules 18 and 21.
+                    2
                 } else if ops[w].part.op.is_sfu() && r < FLAGS {
                     2
                 } else {
@@ -192,7 +225,8 @@ fn build(version: Version, threads: u32, ops: &[UOp], words: &[u32], branch: boo
             }
             for &q in &readers[r] {
                 // An instruction reads before it writes, so both may share one; a switch comes after whole ones.
-                let lat = if switch && !ops[q as usize].is_switch() { 1 } else { 0 };
+                let apart = (switch && !ops[q as usize].is_switch()) || r == SAMPLES || r == VPM;
+                let lat = if apart { 1 } else { 0 };
                 g.edge(q as usize, i, lat, lat);
             }
         }
@@ -345,6 +379,11 @@ fn build(version: Version, threads: u32, ops: &[UOp], words: &[u32], branch: boo
     g
 }
 
+/// The configuration of a depth write (reference 12.4: bits 7:6 are 2).
+fn is_depth(word: UniformSource) -> bool {
+    matches!(word, UniformSource::Const(c) if c >> 6 & 3 == 2)
+}
+
 struct List<'a> {
     version: Version,
     ops: &'a [UOp],
@@ -413,6 +452,7 @@ impl List<'_> {
                 slot.origin.inst = op.inst;
             }
             slot.writes_unifa |= op.kind == Kind::UnifaWrite;
+            slot.writes_depth |= op.kind == Kind::Tlb && op.uniform.is_some_and(is_depth);
             taken += 1;
             match op.kind {
                 Kind::TmuWrite { seq, last, .. } => self.open = (!last).then_some(seq),

@@ -45,7 +45,8 @@ fn can_carry(s: &Slot) -> bool {
 fn can_be_slot(version: Version, s: &Slot, n: usize) -> bool {
     let a = &s.alu;
     // Rule 32 and its like: a late result would reach the other thread.
-    if s.writes_unifa || a.parts().iter().any(|p| p.op.is_sfu()) {
+    // Rules 33 and 34, and the second part of a varying must not meet the switch.
+    if s.writes_unifa || a.parts().iter().any(|p| p.op.is_sfu()) || a.signals.has(Signals::LDVARY) {
         return false;
     }
     // Rule 36, in a form that is always safe.
@@ -114,7 +115,10 @@ pub fn branch_slots(placed: &Placed, conditional: bool) -> usize {
         if at < placed.busy_until
             || s.uniform.is_some()
             || s.writes_unifa
-            || s.alu.signals.has(Signals::THRSW | Signals::LDUNIFA | Signals::LDUNIFARF)
+            || s.alu.signals.has(Signals::THRSW | Signals::LDUNIFA | Signals::LDUNIFARF | Signals::LDVARY)
+            || s.alu.parts().iter().any(|p| p.op == Op::Setmsf)
+            // Rule 42.
+            || at.checked_sub(1).is_some_and(|q| slots[q].alu.signals.has(Signals::LDVARY))
             || (conditional && flags)
         {
             break;
@@ -134,8 +138,10 @@ fn can_end(version: Version, s: &Slot, n: usize) -> bool {
     };
     if s.writes_unifa
         || a.parts().iter().any(|p| p.op.is_sfu())
-        || a.signals.has(Signals::LDUNIFA | Signals::LDUNIFARF)
+        || a.signals.has(Signals::LDUNIFA | Signals::LDUNIFARF | Signals::LDVARY)
         || (n > 0 && s.uniform.is_some())
+        || (n == 2 && s.writes_depth)
+        || a.parts().iter().any(|p| p.op == Op::Vpmwt)
     {
         return false;
     }

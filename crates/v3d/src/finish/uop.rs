@@ -29,6 +29,12 @@ pub enum Kind {
     LdUnifa,
     /// The write that announces a barrier; a switch follows.
     Barrier,
+    /// The first part of a varying; the second one comes to r5 or rf0 by itself.
+    LdVary,
+    /// Takes the second part.
+    VaryingEnd,
+    /// A write to the tile buffer.
+    Tlb,
 }
 
 /// Why an operation exists, for the statistics.
@@ -99,8 +105,10 @@ impl UOp {
     pub fn writes(&self, version: Version) -> impl Iterator<Item = Loc> {
         let part = self.part.result().and_then(|d| d.loc(version));
         let addressed = self.sig_dest.and_then(|d| d.loc(version));
-        let implicit = (self.signals.has(Signals::LDUNIF) || self.signals.has(Signals::LDUNIFA))
-            .then(|| Loc::uniform(version));
+        let implicit = (self.signals.has(Signals::LDUNIF)
+            || self.signals.has(Signals::LDUNIFA)
+            || self.signals.has(Signals::LDVARY))
+        .then(|| Loc::uniform(version));
         part.into_iter().chain(addressed).chain(implicit)
     }
 

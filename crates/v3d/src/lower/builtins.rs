@@ -143,6 +143,11 @@ impl Lower<'_> {
     pub fn builtin(&mut self, inst: &InstData) -> Result<()> {
         let Imm::Builtin(b) = inst.imm else { return self.error("`builtin` without its immediate") };
         let r = self.result(inst)?;
+        if self.m.stage != kempe_ir::Stage::Compute {
+            let v = self.stage_builtin(b)?;
+            self.set_one(r, v);
+            return Ok(());
+        }
         let (items, size) = (self.items, self.m.workgroup_size);
         let e = &mut self.e;
         let v = match b {

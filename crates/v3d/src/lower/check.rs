@@ -104,9 +104,15 @@ pub fn check(m: &Module) -> Result<(), String> {
                 // Steps over all lanes need every lane to exist.
                 Op::Reduce => matches!(ty, Type::I32 | Type::F32) && m.workgroup_items().is_multiple_of(16),
                 Op::Barrier | Op::Fence | Op::Uniform | Op::Payload => true,
-                Op::Builtin => {
-                    matches!(inst.imm, Imm::Builtin(Builtin::LaneId | Builtin::ThreadId))
-                }
+                Op::Builtin => matches!(
+                    inst.imm,
+                    Imm::Builtin(
+                        Builtin::LaneId | Builtin::ThreadId | Builtin::PointCoord(_) | Builtin::PrimitiveId
+                    )
+                ),
+                Op::Input | Op::Output => matches!(ty, Type::I32 | Type::F32),
+                Op::Demote | Op::IsHelper => true,
+                Op::Ddx | Op::Ddy => ty == Type::F32,
                 _ => false,
             };
             if !ok {

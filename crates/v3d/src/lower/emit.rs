@@ -9,6 +9,7 @@
 //! Left out: anything that looks further than the operands of one instruction (value numbering, algebra); the
 //! clean-up passes of `kempe-opt` run afterwards.
 
+use kempe_ir::io::IoImm;
 use kempe_ir::{
     Block, Builtin, Entity, Flags, Function, Imm, Inst, InstData, Loc, MemImm, Op, Space, Table, Target,
     Term, Type, UniformWord, Value,
@@ -86,6 +87,9 @@ pub(super) enum Once {
     Builtin(Builtin),
     LaneData,
     GroupWord,
+    /// A start word of a graphics program.
+    Start(u32),
+    Input(IoImm, Type),
     SharedBase,
     PrivateBase,
 }

@@ -14,6 +14,7 @@
 //! * [`address`], [`memory`]: addresses, loads, stores, atomics
 //! * [`images`]: texels and sizes of images
 //! * [`builtins`]: what an invocation knows of itself, and the start state that this is read from
+//! * [`stages`]: inputs and outputs of vertex and fragment programs; [`exits`]: the one place where they end
 //! * [`lanes`]: subgroup operations; [`share`]: may work-groups share batches; [`check()`]: the form that is left
 //!
 //! Facts: reference sections 6.4, 6.5, 12.2, 12.5, 12.6, 13.5; in our words in docs/isa/v3d.md.
@@ -26,12 +27,14 @@ mod check;
 mod convert;
 mod divide;
 mod emit;
+mod exits;
 mod images;
 mod lanes;
 mod math;
 mod memory;
 mod narrow;
 mod share;
+pub mod stages;
 mod wide;
 
 #[cfg(test)]
@@ -48,6 +51,7 @@ use kempe_ir::{
 };
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
+pub use stages::Shape;
 use std::fmt;
 
 /// Why a module cannot be lowered.
@@ -84,6 +88,8 @@ pub struct Lowered {
     pub may_share_batches: bool,
     /// What is right as code but will not work as it stands.
     pub warnings: Vec<String>,
+    /// Of vertex and fragment programs.
+    pub graphics: Option<kempe_mir::Graphics>,
 }
 
 /// Most invocations of a work-group that the chip starts (reference section 13.6: an 8-bit field where 256 is 0).
@@ -95,12 +101,8 @@ pub const MAX_DISPATCHED_ITEMS: u32 = 256;
 pub const MAX_WORKGROUP_ITEMS: u32 = 1024;
 
 /// Brings a module into the lowered form. On error the module is left without a body.
-pub fn lower(m: &mut Module, version: Version) -> Result<Lowered, LowerError> {
+pub fn lower(m: &mut Module, version: Version, shape: &Shape) -> Result<Lowered, LowerError> {
     let fail = |message: String| Err(LowerError { message, loc: Loc(0), value: None });
-    if m.stage != Stage::Compute {
-        let stage = if m.stage == Stage::Vertex { "vertex" } else { "fragment" };
-        return fail(format!("{stage} shaders are not supported yet (entry point `{}`)", m.name));
-    }
     let items = m.workgroup_size.iter().try_fold(1u32, |n, &s| n.checked_mul(s));
     let Some(items) = items.filter(|n| (1..=MAX_WORKGROUP_ITEMS).contains(n)) else {
         let [x, y, z] = m.workgroup_size;
@@ -117,9 +119,15 @@ pub fn lower(m: &mut Module, version: Version) -> Result<Lowered, LowerError> {
     if m.func.layout.is_empty() {
         return fail("the module has no body".to_owned());
     }
+    let graphics = m.stage != Stage::Compute;
+    if graphics {
+        exits::run(m);
+    }
     let src = std::mem::take(&mut m.func);
     let mut l = Lower::new(m, &src, version, items);
+    l.shape = *shape;
     l.run()?;
+    let rows = std::mem::take(&mut l.rows);
     let (func, private_bytes, shared_bytes) = l.finish();
     m.func = func;
     // Each part of an expansion is made where it is needed, so much is made twice and some for nothing.
@@ -131,8 +139,15 @@ pub fn lower(m: &mut Module, version: Version) -> Result<Lowered, LowerError> {
     kempe_opt::compact::run(m);
     m.vars = vars;
     debug_assert_eq!(check(m), Ok(()));
-    let may_share_batches = share::may_share_batches(m);
-    Ok(Lowered { private_bytes, shared_bytes, may_share_batches, warnings })
+    let may_share_batches = !graphics && share::may_share_batches(m);
+    let graphics = match graphics {
+        true => match stages::facts(m, shape, rows) {
+            Ok(facts) => Some(facts),
+            Err(message) => return fail(message),
+        },
+        false => None,
+    };
+    Ok(Lowered { private_bytes, shared_bytes, may_share_batches, warnings, graphics })
 }
 
 /// What a source value has become.
@@ -186,6 +201,11 @@ struct Lower<'a> {
     shared: Option<kempe_ir::exec::VarLayout>,
     /// Where all lanes run together, if there are operations between lanes.
     control: Option<kempe_ir::divergence::Divergence>,
+    shape: Shape,
+    /// What the program gives when it returns.
+    outputs: std::collections::BTreeMap<(kempe_ir::io::Slot, u8), Value>,
+    /// What the rows of a vertex program's outputs hold.
+    rows: Vec<kempe_mir::VertexRow>,
     /// The source block that is being lowered.
     from: Block,
     /// The instruction that is being lowered.
@@ -211,6 +231,9 @@ impl<'a> Lower<'a> {
             private_bytes: 0,
             shared: None,
             control: None,
+            shape: Shape::default(),
+            outputs: Default::default(),
+            rows: Vec::new(),
             from: Block(0),
             at: Loc(0),
             name: None,
@@ -312,7 +335,10 @@ impl<'a> Lower<'a> {
                 let (then, els) = (self.target(then, is_header)?, self.target(els, is_header)?);
                 Term::Branch { cond, then, els }
             }
-            Term::Return => Term::Return,
+            Term::Return => {
+                self.give_outputs()?;
+                Term::Return
+            }
             Term::Unreachable => Term::Unreachable,
         };
         self.e.end(term);
@@ -437,6 +463,10 @@ impl<'a> Lower<'a> {
             Op::Sample | Op::SampleImplicit => self.error("lookups through samplers are not supported yet"),
             Op::Barrier | Op::Fence | Op::Payload => self.copy(inst),
             Op::Builtin => self.builtin(inst),
+            Op::Input => self.input(inst),
+            Op::Output => self.output(inst),
+            Op::Demote | Op::IsHelper => self.copy(inst),
+            Op::Ddx | Op::Ddy => self.derivative(inst),
             Op::Elect
             | Op::VoteAny
             | Op::VoteAll
@@ -455,6 +485,21 @@ impl<'a> Lower<'a> {
                 Type::F64 => self.no_f64(),
             },
         }
+    }
+
+    /// A difference in the quad; of halves in f32, which rounds the same.
+    fn derivative(&mut self, inst: &InstData) -> Result<()> {
+        if inst.ty != Type::F16 {
+            return self.copy(inst);
+        }
+        let r = self.result(inst)?;
+        let Rep::Half(h) = self.rep(self.arg(inst, 0)?)? else {
+            return self.error("a derivative of something that is no float");
+        };
+        let v = self.e.float(inst.op, &[h.exact]);
+        let rep = Rep::Half(self.half_of_float(v));
+        self.set(r, rep);
+        Ok(())
     }
 
     /// The single result of an instruction.

@@ -10,7 +10,8 @@ use super::vars::{Kind, Vars};
 use crate::instr::{Op, Pack, Unpack, Version, small_code};
 use crate::mops::{Cmp, CmpOp, MAX_CMPS, MInst, Src, Test};
 use crate::regs;
-use kempe_ir::{Table, Term, Value};
+use kempe_ir::io::IoImm;
+use kempe_ir::{Stage, Table, Term, Value};
 use kempe_mir::{Mir, MirBuilder, UniformSource};
 use kempe_ra::{Block, ClobberId, Operand, OperandKind, Recipe, SetId, VReg, VRegInfo};
 use rustc_hash::FxHashMap;
@@ -61,8 +62,11 @@ pub(super) struct Emit<'a> {
     /// Those of them that were.
     written: Vec<(Value, u32)>,
     recipes: FxHashMap<Remade, Recipe>,
-    payload: [Option<VReg>; 2],
+    pub payload: [Option<VReg>; 8],
     undefined: Option<VReg>,
+    /// What a graphics program gives at its end.
+    pub given: Vec<(IoImm, Value)>,
+    pub gave: bool,
     /// Loads done together with an earlier one, by instruction.
     pub done: Table<kempe_ir::Inst, bool>,
     pub error: Option<SelectError>,
@@ -99,7 +103,9 @@ impl<'a> Emit<'a> {
             into: Vec::new(),
             written: Vec::new(),
             recipes: FxHashMap::default(),
-            payload: [None; 2],
+            payload: [None; 8],
+            given: Vec::new(),
+            gave: false,
             undefined: None,
             done: Table::new(p.func.insts.len(), false),
             error: None,
@@ -223,6 +229,10 @@ impl<'a> Emit<'a> {
             Remade::Word(w, c) => (MInst::Uniform(UniformSource::Word(w, c)), regs::UNI, 1.0),
             Remade::LaneId => (alu(Op::Eidx, [Src::None; 2], None), regs::ANY, 1.0),
             Remade::ThreadId => (alu(Op::Tidx, [Src::None; 2], None), regs::ANY, 1.0),
+            Remade::Start(n) => match values::start_op(u64::from(n)) {
+                Some(op) => (alu(op, [Src::None; 2], None), regs::ANY, 1.0),
+                None => (MInst::Uniform(UniformSource::Const(0)), regs::UNI, 1.0),
+            },
         };
         self.rules.hit(match (what, data) {
             (Remade::Const(_), MInst::Uniform(_)) => Rule::ConstantWord,
@@ -231,6 +241,7 @@ impl<'a> Emit<'a> {
             (Remade::Word(..), _) => Rule::DriverWordPlus,
             (Remade::LaneId, _) => Rule::LaneId,
             (Remade::ThreadId, _) => Rule::ThreadId,
+            (Remade::Start(_), _) => Rule::StartWord,
         });
         let recipe = match self.recipes.get(&what) {
             Some(&r) => r,
@@ -485,6 +496,10 @@ impl<'a> Emit<'a> {
     }
 
     fn entry(&mut self) {
+        if self.p.stage != Stage::Compute {
+            self.stage_entry();
+            return;
+        }
         let mut used = [false; 2];
         for p in 0..self.p.len() {
             for &i in &self.p.block(p).insts {

@@ -40,6 +40,8 @@ pub(super) struct Flow {
     pub meets: Vec<bool>,
     /// By loop: lanes may leave it while others go round.
     pub diverging: Vec<bool>,
+    /// Quads may be dead.
+    fragment: bool,
     frozen: bool,
     changed: bool,
 }
@@ -56,6 +58,7 @@ impl Flow {
             through: vec![false; n],
             meets: vec![false; n],
             diverging: vec![false; p.cfg.loops.len()],
+            fragment: p.stage == kempe_ir::Stage::Fragment,
             frozen: false,
             changed: true,
         };
@@ -303,13 +306,16 @@ impl Flow {
                 let address = p.root(d.args[0]);
                 if values::side_band(p, d, mem).is_some() && values::is_fixed_address(p, address) {
                     0
-                } else if self.partial[at as usize] || self.arm(p, at).is_some() {
+                } else if self.fragment || self.partial[at as usize] || self.arm(p, at).is_some() {
                     // Lanes that wait do not take part.
                     u32::MAX
                 } else {
                     any(all)
                 }
             }
+            // Each lane has its own; and dead quads of a fragment program load nothing.
+            Op::Input | Op::IsHelper => u32::MAX,
+            Op::ImageLoad if self.fragment => u32::MAX,
             // Lanes that wait do not take part.
             Op::ImageLoad if self.partial[at as usize] || self.arm(p, at).is_some() => u32::MAX,
             Op::Atomic | Op::ImageAtomic => u32::MAX,
@@ -339,6 +345,9 @@ impl Flow {
 /// Bits of the two payload words that differ inside a batch (reference 13.5): with whole batches per work-group only
 /// the low four bits of the local index, which is the top of word 1.
 fn payload_bits(m: &Module) -> [u32; 2] {
+    if m.stage != kempe_ir::Stage::Compute {
+        return [u32::MAX; 2];
+    }
     let items = m.workgroup_items();
     if items == 0 || !items.is_multiple_of(16) || items > 1 << 16 {
         return [u32::MAX; 2];

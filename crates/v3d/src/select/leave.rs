@@ -15,6 +15,11 @@ use smallvec::SmallVec;
 impl Emit<'_> {
     pub(super) fn leave(&mut self) {
         let at = self.at;
+        // Where the outputs are, or at the end if there are none: their values may be left for their use here.
+        if !self.given.is_empty() || (self.plan.exits[at as usize] == Exit::End && !self.gave) {
+            self.gave = true;
+            self.give();
+        }
         let a = at as usize;
         let p = self.p;
         let exit = self.plan.exits[a];

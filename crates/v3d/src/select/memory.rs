@@ -1,9 +1,10 @@
 //! Memory: loads through the TMU or the side band, stores, atomics, barriers.
 
+use super::SelectError;
 use super::emit::{Emit, Uses, alu};
 use super::rules::Rule;
 use super::values::{self, Base, Remade};
-use crate::instr::{Op as MOp, small_code};
+use crate::instr::{Op as MOp, Unpack, small_code};
 use crate::mops::{MInst, MemClass, Src, Test, TmuType};
 use crate::regs;
 use kempe_ir::{AtomicOp, BarrierImm, Imm, Inst, MemImm, Op, Space, Type, Value};
@@ -29,6 +30,19 @@ impl Emit<'_> {
             Some((test, uses)) => (Some(test), uses),
             None => (None, Uses::new()),
         }
+    }
+
+    /// The same for a load, with its address. In a fragment program helpers load too, so all lanes of a quad must: the others
+    /// from some place that may be read.
+    fn load_guard(&mut self, address: Value) -> (Option<Test>, Uses) {
+        let outside =
+            self.p.stage == kempe_ir::Stage::Fragment && (self.exec.is_some() || self.arm.is_some());
+        if outside && let Some(address) = self.safe_address(address) {
+            return (None, Uses::from_slice(&[address]));
+        }
+        let (test, mut uses) = self.guard();
+        uses.push(self.reg(address));
+        (test, uses)
     }
 
     pub(super) fn memory(&mut self, i: Inst) -> Option<MemImm> {
@@ -71,11 +85,10 @@ impl Emit<'_> {
             (_, 4) => Rule::Load4,
             _ => Rule::Load1,
         });
-        let (test, mut uses) = self.guard();
+        let (test, uses) = self.load_guard(address);
         if test.is_some() {
             self.rules.hit(Rule::LoadGuarded);
         }
-        uses.push(self.reg(address));
         let defs: SmallVec<[VReg; 4]> = results.iter().map(|&r| self.fresh_for(regs::ANY, r)).collect();
         let data = MInst::TmuLoad { ty, count: defs.len() as u8, class: class(mem), test };
         self.push(data, &defs, &uses, None, regs::SWITCH);
@@ -232,6 +245,10 @@ impl Emit<'_> {
         let ty = d.ty;
         let args = d.args.clone();
         let Some((&address, data)) = args.split_first() else { return };
+        if mem.space == Space::Private && self.p.stage == kempe_ir::Stage::Fragment && data.len() == 1 {
+            self.private_store(mem, address, data[0]);
+            return;
+        }
         let limit = store_words(self.threads);
         if data.len() <= limit {
             let a = self.reg(address);
@@ -253,6 +270,29 @@ impl Emit<'_> {
             }
         };
         self.store_words(ty, mem, second, &data[half..]);
+    }
+
+    /// Helpers have private memory as well: a store for some lanes keeps what the others have, in whole quads.
+    fn private_store(&mut self, mem: MemImm, address: Value, value: Value) {
+        let outside = self.exec.is_some() || self.arm.is_some();
+        let (mut at, mut word) = (self.reg(address), self.reg(value));
+        if outside {
+            let (Some(place), Some((test, mut uses))) = (self.safe_address(address), self.active()) else {
+                self.fail(SelectError::unsupported("a store to a private array at such an address"));
+                return;
+            };
+            at = place;
+            let old = self.fresh(regs::ANY);
+            let load = MInst::TmuLoad { ty: TmuType::Word, count: 1, class: class(mem), test: None };
+            self.push(load, &[old], &[at], None, regs::SWITCH);
+            uses.extend([word, old]);
+            word = self.fresh(regs::ANY);
+            let data = MInst::Select { test, src: [Src::Use; 2], unpack: [Unpack::None; 2] };
+            self.push(data, &[word], &uses, None, regs::NONE);
+        }
+        self.rules.hit(Rule::Store1);
+        let store = MInst::TmuStore { ty: TmuType::Word, count: 1, class: class(mem), test: None };
+        self.push(store, &[], &[at, word], None, regs::SWITCH);
     }
 
     pub(super) fn store_words(&mut self, ty: Type, mem: MemImm, address: VReg, data: &[Value]) {

@@ -4,7 +4,7 @@
 //! * [`flow`]: which values are the same in all lanes, which lanes wait where
 //! * [`plan`]: the graph that the machine walks
 //! * [`vars`]: values that are written while some lanes must keep what they have
-//! * [`emit`]: the walk over the blocks; [`leave`]: their ends; [`ops`], [`conditions`], [`memory`], [`images`], [`lanes`]: single instructions;
+//! * [`emit`]: the walk over the blocks; [`leave`]: their ends; [`ops`], [`conditions`], [`memory`], [`images`], [`lanes`], [`stages`]: single instructions;
 //!   [`rules`]: what of it was used how often
 //!
 //! The machine has no execution mask: all 16 lanes walk one linear graph, and everything that has no effect is computed
@@ -25,14 +25,16 @@ mod ops;
 mod plan;
 mod prepare;
 mod rules;
+mod stages;
 #[cfg(test)]
 mod tests;
 mod values;
 mod vars;
 
 use crate::instr::Version;
+use crate::lower::{Lowered, Shape};
 use crate::mops::MInst;
-use kempe_ir::{Loc, Module};
+use kempe_ir::{Loc, Module, Stage};
 use kempe_mir::Mir;
 pub use rules::Counts;
 
@@ -77,14 +79,16 @@ pub struct Prepared {
     vars: vars::Vars,
 }
 
-/// Analyses a lowered module.
+/// Analyses a lowered module. `graphics`: what lowering says of a vertex or fragment program.
 ///
 /// # Errors
 /// When the module does not have the lowered form.
-pub fn prepare(m: &Module) -> Result<Prepared, SelectError> {
-    let mut prepared = prepare::Prepared::new(&m.func)?;
+pub fn prepare(m: &Module, lowered: &Lowered, shape: &Shape) -> Result<Prepared, SelectError> {
+    let mut prepared = prepare::Prepared::new(&m.func, m.stage)?;
+    prepared.graphics = lowered.graphics.clone();
+    prepared.samples = shape.state.samples;
     prepared.images = m.resources.values().map(|r| Some((r.kind, r.image?))).collect();
-    prepared.partial_batch = !m.workgroup_items().is_multiple_of(16);
+    prepared.partial_batch = m.stage == Stage::Compute && !m.workgroup_items().is_multiple_of(16);
     let flow = flow::Flow::new(m, &prepared);
     let plan = plan::Plan::new(&prepared, &flow);
     let vars = vars::Vars::new(&prepared, &flow, &plan);
@@ -108,6 +112,11 @@ pub fn select_prepared(
 ///
 /// # Errors
 /// As these.
-pub fn select(m: &Module, version: Version, threads: u32) -> Result<Mir<MInst>, SelectError> {
-    select_prepared(&prepare(m)?, version, threads, &mut Counts::default())
+pub fn select(
+    m: &Module,
+    lowered: &Lowered,
+    version: Version,
+    threads: u32,
+) -> Result<Mir<MInst>, SelectError> {
+    select_prepared(&prepare(m, lowered, &Shape::default())?, version, threads, &mut Counts::default())
 }

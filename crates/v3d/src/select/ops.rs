@@ -36,7 +36,7 @@ impl Emit<'_> {
                 return;
             }
             if self.has_reg(r) {
-                return;
+                return; // made with another one, or an input that is there from the start
             }
         }
         match d.op {
@@ -46,6 +46,13 @@ impl Emit<'_> {
             Op::ImageLoad | Op::ImageStore | Op::ImageAtomic => self.image(i),
             Op::Barrier | Op::Fence => self.barrier(i),
             Op::Ballot | Op::Shuffle | Op::Reduce => self.lanes(i),
+            Op::Input => self.input(i),
+            Op::Output => self.output(i),
+            Op::Demote => self.demote(),
+            Op::IsHelper => match self.data(i).results.first() {
+                Some(&r) => self.is_helper(r),
+                None => self.unsupported(i),
+            },
             _ => match self.data(i).results.first() {
                 Some(&r) => self.make(r),
                 None => self.unsupported(i),
@@ -218,7 +225,13 @@ impl Emit<'_> {
     }
 
     /// Two float sources with their modifiers; at most one is an immediate.
-    fn float_sources(&mut self, a: Value, b: Value, abs: bool, uses: &mut Uses) -> ([Src; 2], [Unpack; 2]) {
+    pub(super) fn float_sources(
+        &mut self,
+        a: Value,
+        b: Value,
+        abs: bool,
+        uses: &mut Uses,
+    ) -> ([Src; 2], [Unpack; 2]) {
         let small = |c: &Self, v: Value| c.p.constant(c.p.root(v)).and_then(small_code).is_some();
         let second = small(self, b);
         let first = !second && small(self, a);
@@ -295,6 +308,8 @@ fn integer(op: Op, ty: Type) -> Option<MOp> {
         (Op::Exp2Approx, Type::F32) => MOp::Exp,
         (Op::Log2Approx, Type::F32) => MOp::Log,
         (Op::SinpiApprox, Type::F32) => MOp::Sin,
+        (Op::Ddx, Type::F32) => MOp::Fdx,
+        (Op::Ddy, Type::F32) => MOp::Fdy,
         _ => return None,
     })
 }

@@ -6,7 +6,9 @@
 
 use super::SelectError;
 use kempe_ir::analysis::{Cfg, NONE};
-use kempe_ir::{Block, Effect, Function, Imm, Inst, InstData, Op, Table, Target, Term, Value, ValueDef};
+use kempe_ir::{
+    Block, Effect, Function, Imm, Inst, InstData, Op, Stage, Table, Target, Term, Value, ValueDef,
+};
 use smallvec::SmallVec;
 
 /// A short block that runs only where a condition holds, directly behind the branch on it.
@@ -41,6 +43,11 @@ const LONGEST_CHAIN: u8 = 16;
 pub(super) struct Prepared {
     /// By resource: what the program declares of an image.
     pub images: Vec<Option<(kempe_ir::ResKind, kempe_ir::ImageInfo)>>,
+    pub stage: Stage,
+    /// Of a vertex or fragment program.
+    pub graphics: Option<kempe_mir::Graphics>,
+    /// Samples of a pixel.
+    pub samples: u8,
     pub func: Function,
     pub cfg: Cfg,
     /// Position of the block where the program ends (always the last one).
@@ -75,7 +82,7 @@ fn is_volatile(d: &kempe_ir::InstData) -> bool {
 }
 
 impl Prepared {
-    pub fn new(source: &Function) -> Result<Prepared, SelectError> {
+    pub fn new(source: &Function, stage: Stage) -> Result<Prepared, SelectError> {
         let mut func = source.clone();
         drop_unreachable(&mut func);
         let Some(&entry) = func.layout.first() else {
@@ -99,6 +106,9 @@ impl Prepared {
         }
         let mut p = Prepared {
             images: Vec::new(),
+            stage,
+            graphics: None,
+            samples: 1,
             live: Table::new(func.values.len(), false),
             lazy: Table::new(func.values.len(), false),
             uses: Table::new(func.values.len(), 0),
@@ -181,6 +191,7 @@ impl Prepared {
                 }
                 Op::Atomic => 6,
                 Op::Store => 3,
+                Op::Demote => 1,
                 _ if d.op.effect() == Effect::Write || d.op.effect() == Effect::Lanes => return None,
                 Op::Imul | Op::Select => 2,
                 _ => 1,
@@ -280,8 +291,16 @@ impl Prepared {
             }
             for &i in &b.insts {
                 let d = &self.func.insts[i];
-                // The payload is there from the start, wherever it is asked for.
-                let at = if d.op == Op::Payload { 0 } else { p as u32 };
+                // The payload is there from the start, wherever it is asked for, and so are the inputs of fragments.
+                let early = match (d.op, d.imm) {
+                    (Op::Payload, _) => true,
+                    (Op::Input, _) => self.stage == Stage::Fragment,
+                    (Op::Builtin, Imm::Builtin(b)) => {
+                        matches!(b, kempe_ir::Builtin::PointCoord(_) | kempe_ir::Builtin::PrimitiveId)
+                    }
+                    _ => false,
+                };
+                let at = if early { 0 } else { p as u32 };
                 for &v in &d.results {
                     self.def_pos[v] = at;
                 }

@@ -37,6 +37,7 @@ rules! {
     DriverWordPlus = "a word of the driver plus a constant",
     LaneId = "the lane number",
     ThreadId = "the thread number",
+    StartWord = "a start word that an operation gives",
     SharedWord = "a word made again is shared with a near use",
     Payload0 = "payload word 0",
     Payload1 = "payload word 1",

@@ -1,7 +1,9 @@
 //! What is true of single values, whatever block they are used in.
 
 use super::prepare::Prepared;
-use kempe_ir::{Builtin, Imm, InstData, MemImm, Op, Type, UniformWord, Value};
+use crate::instr::Op as MOp;
+use crate::lower::stages::start;
+use kempe_ir::{Builtin, Imm, InstData, MemImm, Op, Stage, Type, UniformWord, Value};
 
 /// A value that is made again wherever it is needed, from nothing but constants and the uniform stream.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -11,6 +13,8 @@ pub(super) enum Remade {
     Word(UniformWord, u32),
     LaneId,
     ThreadId,
+    /// A start word of a fragment program that is asked for by an operation of its own.
+    Start(u8),
 }
 
 /// How to make a root again, if it is that simple.
@@ -21,6 +25,9 @@ pub(super) fn remade(p: &Prepared, root: Value) -> Option<Remade> {
     let d = p.inst_of(root)?;
     match (d.op, d.imm) {
         (Op::Undef, _) => Some(Remade::Const(0)),
+        (Op::Payload, Imm::Int(n)) if p.stage == Stage::Fragment && start_op(n).is_some() => {
+            Some(Remade::Start(n as u8))
+        }
         (Op::Uniform, Imm::Uniform(w)) => Some(Remade::Word(w, 0)),
         (Op::Builtin, Imm::Builtin(Builtin::LaneId)) => Some(Remade::LaneId),
         (Op::Builtin, Imm::Builtin(Builtin::ThreadId)) => Some(Remade::ThreadId),
@@ -44,6 +51,17 @@ pub(super) fn remade(p: &Prepared, root: Value) -> Option<Remade> {
 
 pub(super) fn is_remade(p: &Prepared, root: Value) -> bool {
     remade(p, root).is_some()
+}
+
+/// The operation that gives a start word of a fragment program, if it does not stand in a row and never changes.
+pub(super) fn start_op(n: u64) -> Option<MOp> {
+    Some(match n {
+        start::X => MOp::Fxcd,
+        n if n == start::X + 1 => MOp::Fycd,
+        start::FACING => MOp::Revf,
+        start::SAMPLE => MOp::Sampid,
+        _ => return None,
+    })
 }
 
 /// An address that the driver gives: it may be read from whether or not any lane wants it.
@@ -98,7 +116,9 @@ pub(super) fn may_be_lazy(d: &InstData, used_once: bool) -> bool {
 /// The number of a payload word, which stands in a register from the start of the program on.
 pub(super) fn payload(p: &Prepared, root: Value) -> Option<u64> {
     match p.inst_of(root)? {
-        InstData { op: Op::Payload, imm: Imm::Int(n), .. } => Some(*n),
+        InstData { op: Op::Payload, imm: Imm::Int(n), .. } => {
+            (p.stage != Stage::Fragment || start_op(*n).is_none()).then_some(*n)
+        }
         _ => None,
     }
 }

@@ -1,10 +1,10 @@
 //! The allocator's edits, and the spill area.
 
-use super::{Expander, Frame, Pending, Value, reg};
+use super::{Expander, Frame, Pending, Value, reg, tmu};
 use crate::finish::uop::{Kind, Origin, UOp, dest, mov, source};
 use crate::instr::{Dest, Loc, Op, Part, Signals, Source, Version};
 use crate::magic;
-use crate::mops::{MInst, MemClass, Src};
+use crate::mops::{MInst, MemClass, Src, TmuType};
 use kempe_ir::UniformWord;
 use kempe_mir::UniformSource;
 use kempe_ra::{Edit, Unit};
@@ -22,18 +22,22 @@ impl Expander<'_> {
 
     pub(super) fn start_at_slot(&mut self, slot: u32, seq: u32, first: bool) {
         let address = self.slot_address(slot);
+        self.open_slot(slot, address, seq, first);
+    }
+
+    /// Starts an access of a slot: of all lanes of a batch, helpers too.
+    fn open_slot(&mut self, slot: u32, address: Value, seq: u32, first: bool) {
+        let byte = self.load_config(TmuType::Word, false);
         if slot == 0 {
-            self.tmu_start(0xff, address, None, seq, first);
-        } else {
-            let mut op = UOp::alu(Part::new(
-                Op::Add,
-                Dest::Magic(magic::TMUA),
-                source(self.frame.spill_base),
-                address.source,
-            ));
-            op.kind = Kind::TmuWrite { seq, first, last: true };
-            self.emit(op);
+            self.tmu_start(byte, address, None, seq, first);
+            return;
         }
+        let (to, word) = tmu::start_register(byte);
+        let base = source(self.frame.spill_base);
+        let mut op = UOp::alu(Part::new(Op::Add, Dest::Magic(to), base, address.source));
+        op.uniform = word;
+        op.kind = Kind::TmuWrite { seq, first, last: true };
+        self.emit(op);
     }
 
     pub(super) fn edit(&mut self, e: Edit) {
@@ -81,14 +85,7 @@ impl Expander<'_> {
                     seq,
                     (true, false),
                 );
-                if slot.0 == 0 {
-                    self.tmu_start(0xff, address, None, seq, false);
-                } else {
-                    let base = source(self.frame.spill_base);
-                    let mut op = UOp::alu(Part::new(Op::Add, Dest::Magic(magic::TMUA), base, address.source));
-                    op.kind = Kind::TmuWrite { seq, first: false, last: true };
-                    self.emit(op);
-                }
+                self.open_slot(slot.0, address, seq, false);
                 self.stores.0 |= MemClass::SPILL.0;
             }
             Edit::Fill { slot, to } => {

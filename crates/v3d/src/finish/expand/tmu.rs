@@ -116,12 +116,10 @@ impl Expander<'_> {
 
     /// Writes the address and starts the operation; the configuration byte 0xff needs no word of the stream.
     pub(super) fn tmu_start(&mut self, byte: u8, value: Value, cond: Option<Cond>, seq: u32, first: bool) {
-        let to = if byte == 0xff { magic::TMUA } else { magic::TMUAU };
+        let (to, word) = start_register(byte);
         self.tmu_write(to, value, cond, seq, (first, true));
-        if byte != 0xff
-            && let Some(op) = self.ops.last_mut()
-        {
-            op.uniform = Some(UniformSource::Const(0xffff_ff00 | byte as u32));
+        if let Some(op) = self.ops.last_mut() {
+            op.uniform = word;
         }
     }
 
@@ -262,6 +260,17 @@ impl Expander<'_> {
     }
 }
 
+/// The register that starts a general access, and its word of the stream: 0xff needs none.
+pub(super) fn start_register(byte: u8) -> (u8, Option<UniformSource>) {
+    match byte {
+        0xff => (magic::TMUA, None),
+        _ => (magic::TMUAU, Some(UniformSource::Const(0xffff_ff00 | u32::from(byte)))),
+    }
+}
+
+/// Only lanes with sample flags take part, not whole quads.
+pub(super) const PER_PIXEL: u8 = 0x80;
+
 /// The configuration byte of a general access: per pixel, operation, type (reference 12.2).
 pub(super) fn config(op: u8, ty: TmuType) -> u8 {
     let ty = match ty {
@@ -274,5 +283,5 @@ pub(super) fn config(op: u8, ty: TmuType) -> u8 {
         TmuType::U16 => 6,
         TmuType::Word => 7,
     };
-    0x80 | op << 3 | ty
+    PER_PIXEL | op << 3 | ty
 }

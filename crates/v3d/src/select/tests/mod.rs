@@ -36,7 +36,7 @@ fn program(seed: u64, version: Version) -> Option<(Module, lower::Lowered)> {
     let mut m = generate(seed, &Shape::from_seed(seed));
     let levels = [kempe_opt::Level::O0, kempe_opt::Level::O1, kempe_opt::Level::O2];
     kempe_opt::optimise(&mut m, levels[seed as usize % 3]);
-    let lowered = lower::lower(&mut m, version).ok()?;
+    let lowered = lower::lower(&mut m, version, &Default::default()).ok()?;
     Some((m, lowered))
 }
 
