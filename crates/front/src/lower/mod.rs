@@ -94,6 +94,9 @@ pub struct Lower<'p, 'w> {
     p: &'p Parsed<'w>,
     /// Steps between the lanes of a quad, in compute shaders that say so.
     derivatives: Option<[u32; 2]>,
+    /// Arithmetic need not keep signs of zeros, infinities and NaNs: Vulkan says so of what does not ask for them, and graphics
+    /// shaders multiply by 0 and 1 all the time.
+    fast: bool,
     m: Module,
     lay: Layouts,
     cfgs: Vec<Option<Rc<Cfg>>>,
@@ -183,6 +186,7 @@ pub fn lower(p: &Parsed, entry: &crate::parse::Entry) -> Res<Module> {
         p,
         m,
         derivatives,
+        fast: stages::is_fast(p, entry, stage)?,
         lay: Layouts::default(),
         cfgs: vec![None; p.funcs.len()],
         cur,
@@ -314,7 +318,7 @@ impl<'p, 'w> Lower<'p, 'w> {
         let data = InstData {
             op,
             ty,
-            flags: self.flags,
+            flags: self.arithmetic_flags(op),
             imm,
             args: SmallVec::from_slice(args),
             results: smallvec![],
@@ -323,6 +327,15 @@ impl<'p, 'w> Lower<'p, 'w> {
         let i = self.m.func.make_inst(data, results);
         self.m.func.blocks[self.cur].insts.push(i);
         Ok(i)
+    }
+
+    fn arithmetic_flags(&self, op: Op) -> Flags {
+        let arithmetic = matches!(op, Op::Fadd | Op::Fsub | Op::Fmul | Op::Fdiv | Op::Fma);
+        if self.fast && arithmetic && !self.flags.has(Flags::NO_CONTRACTION) {
+            self.flags.with(Flags::FAST)
+        } else {
+            self.flags
+        }
     }
 
     /// One result: bool for comparisons, `ty` for everything else.

@@ -53,6 +53,18 @@ pub(super) fn fragment_modes(p: &Parsed, entry: &crate::parse::Entry) -> Res<Fra
     Ok(out)
 }
 
+/// Nothing in the module asks for exact zeros, infinities and NaNs, and it is of a stage that seldom cares.
+pub(super) fn is_fast(p: &Parsed, entry: &crate::parse::Entry, stage: Stage) -> Res<bool> {
+    for &at in &p.modes {
+        let i = p.inst(at)?;
+        let exact = Some(ExecutionMode::SignedZeroInfNanPreserve);
+        if i.w(1)? == entry.func && ExecutionMode::from_u32(i.w(2)?) == exact {
+            return Ok(false);
+        }
+    }
+    Ok(stage != Stage::Compute)
+}
+
 impl Lower<'_, '_> {
     /// Makes the variables of the interface that the functions mention, and fills the inputs. What only looks as if it was
     /// mentioned may belong to an entry point of another stage, so the list of the entry point counts too.
