@@ -36,6 +36,12 @@ impl Slot {
     };
 }
 
+impl Slot {
+    pub fn is_nop(&self) -> bool {
+        self.alu == Alu::NOP && self.uniform.is_none()
+    }
+}
+
 /// A block in order, with the points where a thread switch takes effect (before the slot of that index).
 #[derive(Debug, Default)]
 pub struct Scheduled {

@@ -17,7 +17,12 @@ pub fn place(version: Version, block: Scheduled, mark: bool) -> Placed {
         out.extend_from_slice(&block.slots[next..at]);
         next = at;
         let mark = mark && n + 1 == block.switches.len();
+        let before = out.len();
         busy_until = place_one(version, &mut out, busy_until, mark);
+        // What had to be inserted is time that somebody behind may have waited for.
+        let end = block.switches.get(n + 1).map_or(block.slots.len(), |&s| s);
+        let new = out.len() - before;
+        next += block.slots[next..end].iter().take(new).take_while(|s| s.is_nop()).count();
     }
     out.extend_from_slice(&block.slots[next..]);
     Placed { slots: out, busy_until }

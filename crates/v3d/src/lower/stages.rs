@@ -148,6 +148,8 @@ impl Lower<'_> {
 
     fn vertex_outputs(&mut self, outputs: &BTreeMap<(Slot, u8), Value>) {
         let mut rows: Vec<(VertexRow, Value)> = Vec::new();
+        // Nobody looks at what is drawn without a position.
+        let placed = outputs.keys().any(|k| k.0 == Slot::Position);
         let position: Vec<Value> = (0..4)
             .map(|k| match outputs.get(&(Slot::Position, k)) {
                 Some(&v) => v,
@@ -157,12 +159,16 @@ impl Lower<'_> {
         if self.shape.binning {
             rows.extend((0..4).map(|k| (VertexRow::Clip(k), position[k as usize])));
         }
-        let reciprocal = self.e.float(Op::RcpApprox, &[position[3]]);
+        let one = 1f32.to_bits();
+        let reciprocal = match self.e.value_of(position[3]) {
+            Some(w) if w == one => position[3],
+            _ => self.e.float(Op::RcpApprox, &[position[3]]),
+        };
         for k in 0..2u8 {
             let scale = self.e.uniform(UniformWord::ViewportScale { axis: k, steps: steps(self.version) });
             let scale = self.e.bitcast(Type::F32, scale);
-            let scaled = self.e.fmul(position[k as usize], scale);
-            let on_screen = self.e.fmul(scaled, reciprocal);
+            let scaled = self.times(position[k as usize], scale);
+            let on_screen = self.times(scaled, reciprocal);
             // 4.2 rounds once more on its way to fewer steps, so it is not to round here (reference 12.3).
             let op = if self.version == Version::V42 { Op::Ffloor } else { Op::Fround };
             let whole = self.e.float(op, &[on_screen]);
@@ -173,9 +179,10 @@ impl Lower<'_> {
             let scale = self.e.bitcast(Type::F32, scale);
             let near = self.e.uniform(UniformWord::ViewportNear);
             let near = self.e.bitcast(Type::F32, near);
-            let scaled = self.e.fmul(position[2], scale);
-            let z = self.e.fmul(scaled, reciprocal);
-            rows.push((VertexRow::Depth, self.e.fadd(z, near)));
+            let scaled = self.times(position[2], scale);
+            let z = self.times(scaled, reciprocal);
+            let depth = if self.e.value_of(z) == Some(0) { near } else { self.e.fadd(z, near) };
+            rows.push((VertexRow::Depth, depth));
             rows.push((VertexRow::ReciprocalW, reciprocal));
         }
         if self.shape.state.points {
@@ -192,10 +199,21 @@ impl Lower<'_> {
                 }
             }
         }
-        for (n, &(_, v)) in rows.iter().enumerate() {
-            self.give(IoImm::new(Slot::Row(n.min(255) as u8), 0), v);
+        for (n, &(row, v)) in rows.iter().enumerate() {
+            if placed || matches!(row, VertexRow::Varying(..) | VertexRow::PointSize) {
+                self.give(IoImm::new(Slot::Row(n.min(255) as u8), 0), v);
+            }
         }
         self.rows = rows.into_iter().map(|r| r.0).collect();
+    }
+
+    /// A product that does without a factor of 1, and is 0 where one is.
+    fn times(&mut self, a: Value, b: Value) -> Value {
+        match [self.e.value_of(a), self.e.value_of(b)] {
+            [Some(0), _] => a,
+            [_, Some(one)] if one == 1f32.to_bits() => a,
+            _ => self.e.fmul(a, b),
+        }
     }
 
     /// A built-in of a graphics stage.

@@ -114,6 +114,12 @@ impl Emit<'_> {
             (Op::Fadd | Op::Fsub | Op::Fmul | Op::Fmin | Op::Fmax, Some(b)) => {
                 self.float_binary(root, op, a, b);
             }
+            (Op::Ftosi, _) if self.rounded(a).is_some() => {
+                let inner = self.rounded(a).unwrap_or(a);
+                let mut uses = Uses::new();
+                let (src, unpack) = self.float_source(inner, false, true, true, &mut uses);
+                self.put(root, MOp::Ftoin, [src, Src::None], [unpack, Unpack::None], &uses);
+            }
             (Op::PackHalf, Some(b)) => {
                 let mut uses = Uses::new();
                 let (src, unpack) = self.float_sources(a, b, false, &mut uses);
@@ -167,6 +173,13 @@ impl Emit<'_> {
             regs::NONE,
         );
         self.set(root, dst);
+    }
+
+    /// What a value of this block was rounded from to the nearest even number.
+    fn rounded(&self, v: Value) -> Option<Value> {
+        let root = self.p.root(v);
+        let d = self.p.inst_of(root)?;
+        (d.op == Op::Fround && self.p.def_pos(root) == self.at).then(|| d.args.first().copied())?
     }
 
     /// Sign operations on the bits: they must keep the payload of a NaN.

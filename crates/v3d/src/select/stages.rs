@@ -267,8 +267,11 @@ impl Emit<'_> {
             let mut uses = Uses::new();
             let src = match own {
                 Some(v) => self.src(v, true, &mut uses),
-                // What is written does not matter.
-                None => Src::Imm(0),
+                // What is written does not matter; an immediate keeps signals away.
+                None => match facts.targets.first().and_then(|c| find(Slot::Location(c.target), 0)) {
+                    Some(v) => self.src(v, true, &mut uses),
+                    None => Src::Imm(0),
+                },
             };
             self.tlb(Some(byte), MOp::Mov, [src, Src::None], [Unpack::None; 2], &uses, &mut first);
         }
