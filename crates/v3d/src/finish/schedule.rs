@@ -11,6 +11,7 @@ use super::merge::merge;
 use super::uop::{Kind, Origin, Provenance, UOp};
 use crate::instr::{Alu, Branch, Loc, Op, Version};
 use kempe_mir::UniformSource;
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 /// One instruction of a scheduled block.
@@ -86,6 +87,8 @@ struct Node {
 
 struct Graph {
     nodes: Vec<Node>,
+    /// By operation that takes a varying: the one that ends the varying before, and must not come later than one instruction behind.
+    ends_before: FxHashMap<u32, u32>,
 }
 
 impl Graph {
@@ -115,8 +118,18 @@ pub fn schedule(version: Version, threads: u32, ops: &[UOp], words: &[u32], bran
         .copied()
         .collect();
     let graph = build(version, threads, &ops, words, branch);
-    List { version, ops: &ops, graph, ready: Vec::new(), time: 0, open: None, out: Scheduled::default() }
-        .run()
+    List {
+        version,
+        ops: &ops,
+        graph,
+        ready: Vec::new(),
+        time: 0,
+        open: None,
+        due: None,
+        issued: vec![false; ops.len()],
+        out: Scheduled::default(),
+    }
+    .run()
 }
 
 fn build(version: Version, threads: u32, ops: &[UOp], words: &[u32], branch: bool) -> Graph {
@@ -125,6 +138,7 @@ fn build(version: Version, threads: u32, ops: &[UOp], words: &[u32], branch: boo
             .iter()
             .map(|_| Node { succs: SmallVec::new(), preds: 0, height: 0, earliest: 0, earliest_soft: 0 })
             .collect(),
+        ends_before: FxHashMap::default(),
     };
     let mut last_write: [Option<usize>; RESOURCES] = [None; RESOURCES];
     let mut readers: Vec<SmallVec<[u32; 4]>> = vec![SmallVec::new(); RESOURCES];
@@ -133,6 +147,7 @@ fn build(version: Version, threads: u32, ops: &[UOp], words: &[u32], branch: boo
     let mut last_config: Option<usize> = None;
     let mut config_of: Option<u32> = None;
     let mut last_switch: Option<usize> = None;
+    let mut last_ldvary: Option<usize> = None;
     let mut sequence_start: Vec<Option<usize>> = vec![None; words.len()];
     let mut sequence_end: Vec<Option<usize>> = vec![None; words.len()];
     let mut collected: Vec<Option<usize>> = vec![None; words.len()];
@@ -214,8 +229,12 @@ fn build(version: Version, threads: u32, ops: &[UOp], words: &[u32], branch: boo
                 g.edge(w, i, hard, soft);
             }
         }
+        let takes = op.kind == Kind::LdVary;
+        if takes && let Some(last) = last_ldvary.replace(i) {
+            g.edge(last, i, 1, 1);
+        }
         for &r in &writes {
-            if let Some(w) = last_write[r] {
+            if let Some(w) = last_write[r].filter(|&w| !(takes && ops[w].kind == Kind::VaryingEnd)) {
                 // A late SFU result must not overtake a later write.
                 let lat = if ops[w].is_switch() || (r == VARYING && ops[w].kind == Kind::VaryingEnd) {
                     0
@@ -230,6 +249,12 @@ fn build(version: Version, threads: u32, ops: &[UOp], words: &[u32], branch: boo
                 g.edge(w, i, lat, lat);
             }
             for &q in &readers[r] {
+                if takes && r == second && q > 0 && ops[q as usize].kind == Kind::VaryingEnd {
+                    // The second part comes one instruction late, so the one before may still be there (reference 12.1).
+                    g.edge(q as usize - 1, i, 0, 0);
+                    g.ends_before.insert(i as u32, q);
+                    continue;
+                }
                 // An instruction reads before it writes, so both may share one; a switch comes after whole ones.
                 let apart = (switch && !ops[q as usize].is_switch()) || r == SAMPLES || r == VPM;
                 let lat = if apart { 1 } else { 0 };
@@ -399,6 +424,9 @@ struct List<'a> {
     time: u32,
     /// The TMU sequence that has begun and not started its operation yet.
     open: Option<u32>,
+    /// Must be in the next instruction.
+    due: Option<u32>,
+    issued: Vec<bool>,
     out: Scheduled,
 }
 
@@ -434,12 +462,16 @@ impl List<'_> {
         let mut taken = 0;
         let mut k = 0;
         let mut seen = 0;
+        if let Some(n) = self.due.take().and_then(|d| self.ready.iter().position(|&i| i == d)) {
+            let first = self.ready.remove(n);
+            self.ready.insert(0, first);
+        }
         while k < self.ready.len() && seen < WINDOW && taken < 3 {
             let i = self.ready[k];
             let node = &self.graph.nodes[i as usize];
             let at = if stall { node.earliest } else { node.earliest_soft };
             let op = &self.ops[i as usize];
-            if at > self.time || op.is_switch() || !self.sequence_allows(op) {
+            if at > self.time || op.is_switch() || !self.sequence_allows(op) || !self.varying_allows(i) {
                 k += 1;
                 continue;
             }
@@ -465,6 +497,12 @@ impl List<'_> {
                 Kind::TmuConfig { seq, .. } => self.open = Some(seq),
                 _ => {}
             }
+            if let Some(&end) = self.graph.ends_before.get(&i)
+                && !self.issued[end as usize]
+            {
+                self.due = Some(end);
+            }
+            self.issued[i as usize] = true;
             self.ready.remove(k);
             self.release(i);
             // Operations that may share the instruction with this one have become ready; start over.
@@ -475,6 +513,13 @@ impl List<'_> {
         }
         self.push(slot);
         true
+    }
+
+    /// The varying before has been ended, or can be in the next instruction.
+    fn varying_allows(&self, i: u32) -> bool {
+        let Some(&end) = self.graph.ends_before.get(&i) else { return true };
+        let node = &self.graph.nodes[end as usize];
+        self.issued[end as usize] || (self.due.is_none() && node.preds == 0 && node.earliest <= self.time + 1)
     }
 
     fn sequence_allows(&self, op: &UOp) -> bool {
