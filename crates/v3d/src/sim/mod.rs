@@ -17,6 +17,8 @@ mod alu;
 mod code;
 mod dispatch;
 mod graphics;
+#[cfg(test)]
+mod graphics_tests;
 mod lookup;
 mod model;
 mod rules;
