@@ -311,6 +311,10 @@ fn is_integer(op: Op) -> bool {
             | Vflb
             | Vflnb
             | Msf
+            | Xcd
+            | Ycd
+            | Revf
+            | Sampid
             | Ftoin
             | Ftoiz
             | Ftouz

@@ -39,6 +39,13 @@ impl Start {
         self.qpus() * 4
     }
 
+    /// Number of the hardware thread (as tidx gives it) of the n-th batch that is resident.
+    pub(super) fn thread_id_of(self, batch: u32) -> u32 {
+        let slot = batch / self.qpus();
+        let thread = if self.threads == 4 { slot } else { slot * 2 };
+        (batch % self.qpus()) << 2 | thread
+    }
+
     /// Rows of the two payload words.
     pub fn rows(self) -> [u8; 2] {
         match self.version {
@@ -65,22 +72,20 @@ impl StartState for Start {
     }
 
     fn thread_id(&self, batch: u32) -> u32 {
-        let slot = batch / self.qpus();
-        let thread = if self.threads == 4 { slot } else { slot * 2 };
-        (batch % self.qpus()) << 2 | thread
+        self.thread_id_of(batch)
     }
 }
 
 /// What the threads that have run did.
 #[derive(Default)]
-struct Totals {
-    stalls: u64,
-    switches: u64,
-    threads: Vec<ThreadCounts>,
+pub(super) struct Totals {
+    pub(super) stalls: u64,
+    pub(super) switches: u64,
+    pub(super) threads: Vec<ThreadCounts>,
 }
 
 impl Totals {
-    fn add(&mut self, threads: &[Thread]) {
+    pub(super) fn add(&mut self, threads: &[Thread]) {
         for t in threads {
             self.stalls += t.stalls;
             self.switches += t.switches;
@@ -100,41 +105,21 @@ impl Totals {
 impl Code {
     /// Runs a dispatch. Memory is changed as far as the run came.
     pub fn run(&self, dispatch: &Dispatch, memory: &mut Memory, options: &Options) -> Outcome {
-        let scratch_words = dispatch.scratch.map_or(0, |s| {
-            let bytes = memory.region_at(s.base).map_or(0, |r| memory.bytes(r).len());
-            bytes / 4
-        });
-        let snapshot = self.reads_snapshot.then(|| memory.clone());
-        let mut machine = Machine {
-            memory,
-            snapshot,
-            options: *options,
-            scratch: dispatch.scratch,
-            images: &dispatch.images,
-            scratch_poison: vec![true; scratch_words],
-            undefined: Default::default(),
-            executed: vec![0; self.steps.len()],
-            instructions: 0,
-            warnings: Vec::new(),
-        };
+        let mut machine = Machine::new(self, memory, options, dispatch.scratch);
+        machine.images = &dispatch.images;
+        machine.samplers = &dispatch.samplers;
         let mut totals = Totals::default();
         let result = self.run_supergroups(dispatch, &mut machine, &mut totals);
-        let mut undefined: Vec<u32> = machine
-            .undefined
-            .iter()
-            .flat_map(|(&word, &m)| (0..4).filter(move |k| m >> k & 1 != 0).map(move |k| word * 4 + k))
-            .collect();
-        undefined.sort_unstable();
-        Outcome {
-            result,
-            executed: machine.executed,
-            instructions: machine.instructions,
-            stalls: totals.stalls,
-            switches: totals.switches,
-            threads: totals.threads,
-            warnings: machine.warnings,
-            undefined,
+        machine.outcome(result, totals)
+    }
+
+    /// The word to start at, if the program can be started at all.
+    pub(super) fn entry_word(&self) -> Result<usize, Fault> {
+        if self.threads != 2 && self.threads != 4 {
+            return Err(Fault::dispatch(format!("{} threads per QPU: only 2 and 4 exist", self.threads)));
         }
+        let entry = self.entry.filter(|&e| e < self.steps.len());
+        entry.ok_or_else(|| Fault::dispatch("no program at the entry address".to_owned()))
     }
 
     fn run_supergroups(
@@ -145,17 +130,11 @@ impl Code {
     ) -> Result<(), Fault> {
         let start = Start { version: self.version, threads: self.threads };
         let items = self.workgroup_size.iter().fold(1u64, |n, &s| n.saturating_mul(u64::from(s)));
-        let refuse =
-            |message: String| Fault { rule: "dispatch", pc: 0, lane: None, supergroup: 0, batch: 0, message };
-        if self.threads != 2 && self.threads != 4 {
-            return Err(refuse(format!("{} threads per QPU: only 2 and 4 exist", self.threads)));
-        }
+        let refuse = Fault::dispatch;
+        let entry = self.entry_word()?;
         if items == 0 || items > 1 << 16 {
             return Err(refuse(format!("work-group of {items} items")));
         }
-        let Some(entry) = self.entry.filter(|&e| e < self.steps.len()) else {
-            return Err(refuse("no program at the entry address".to_owned()));
-        };
         let batches = Batches {
             groups: dispatch.groups,
             workgroup_items: items as u32,
@@ -218,7 +197,7 @@ impl Code {
     }
 
     /// Runs the threads of one supergroup to their ends.
-    fn run_threads(&self, threads: &mut [Thread], m: &mut Machine) -> Result<(), Fault> {
+    pub(super) fn run_threads(&self, threads: &mut [Thread], m: &mut Machine) -> Result<(), Fault> {
         let count = threads.len();
         let mut waiting = vec![false; count];
         let mut chooser = Chooser::new(m.options.order);

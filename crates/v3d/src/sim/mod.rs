@@ -16,6 +16,10 @@
 mod alu;
 mod code;
 mod dispatch;
+mod graphics;
+#[cfg(test)]
+mod graphics_tests;
+mod lookup;
 mod model;
 mod rules;
 mod step;
@@ -23,7 +27,10 @@ mod texture;
 #[cfg(test)]
 mod texture_tests;
 mod thread;
+mod tile;
 mod tmu;
+mod varying;
+mod vpm;
 
 #[cfg(test)]
 mod rule_pairs;
@@ -36,6 +43,10 @@ use std::fmt;
 
 pub use code::Code;
 pub use dispatch::Start;
+pub use graphics::{
+    Depth, Draw, FragmentBatch, FragmentOutput, FragmentRun, PlacedSampler, TileContents, TileKind, TileWord,
+    TileWrite, Varying, VertexBatch, VertexOutput, VertexRun, VpmRow,
+};
 pub use step::{StepState, step_words};
 
 /// Lanes of an instruction.
@@ -104,7 +115,7 @@ pub struct Scratch {
 }
 
 /// What to run the program on.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Dispatch {
     /// Work-groups by axis.
     pub groups: [u32; 3],
@@ -113,6 +124,8 @@ pub struct Dispatch {
     pub scratch: Option<Scratch>,
     /// What the texture unit finds at the addresses of texture states.
     pub images: Vec<PlacedImage>,
+    /// The same for samplers.
+    pub samplers: Vec<PlacedSampler>,
     /// Batches to run if not what work-groups and their size give, and batches per supergroup.
     pub batches: Option<(u32, u32)>,
 }
@@ -120,7 +133,14 @@ pub struct Dispatch {
 impl Dispatch {
     /// Work-groups one at a time, without scratch.
     pub fn new(groups: [u32; 3]) -> Dispatch {
-        Dispatch { groups, wgs_per_supergroup: 1, scratch: None, images: Vec::new(), batches: None }
+        Dispatch {
+            groups,
+            wgs_per_supergroup: 1,
+            scratch: None,
+            images: Vec::new(),
+            samplers: Vec::new(),
+            batches: None,
+        }
     }
 }
 
@@ -181,6 +201,13 @@ pub struct Fault {
     pub supergroup: u64,
     pub batch: u32,
     pub message: String,
+}
+
+impl Fault {
+    /// The run could not begin.
+    fn dispatch(message: String) -> Fault {
+        Fault { rule: "dispatch", pc: 0, lane: None, supergroup: 0, batch: 0, message }
+    }
 }
 
 impl fmt::Display for Fault {

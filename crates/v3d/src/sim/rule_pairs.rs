@@ -3,10 +3,11 @@
 //!
 //! The list of the rules is complete: with the reference at hand it is compared with the table of section 15.
 
+use super::graphics_tests::{Fragments, per_version, vertices};
 use super::tests::{LANES_AT, Run};
 use super::*;
 use crate::asm::assemble;
-use crate::validate::{Class, ProgramFacts, validate};
+use crate::validate::{Class, ProgramFacts, Stage, validate};
 use Version::{V42, V71};
 
 /// Where a rule can be seen (section 15).
@@ -24,8 +25,6 @@ enum Shown {
     Pair,
     /// The encoding has no room for a breach: every word means something that obeys the rule.
     NoWord,
-    /// Needs varyings, the VPM or the tile buffer, which compute programs do not have.
-    Graphics,
     /// The words are legal in any order: a breach is a wrong result (class C).
     AnyOrder,
 }
@@ -49,19 +48,19 @@ const RULES: [(&str, &[Version], Check, Shown); 58] = [
     ("13", &[V42, V71], Word, Pair),
     ("14", &[V42, V71], Word, Pair),
     ("17", &[V42, V71], Word, Pair),
-    ("18", &[V42, V71], Program, Graphics),
+    ("18", &[V42, V71], Program, Pair),
     ("19", &[V42], Program, Pair),
-    ("20", &[V42, V71], Program, Graphics),
-    ("21", &[V71], Program, Graphics),
-    ("22", &[V71], Word, Graphics),
+    ("20", &[V42, V71], Program, Pair),
+    ("21", &[V71], Program, Pair),
+    ("22", &[V71], Word, Pair),
     ("23", &[V42], Program, Pair),
     ("26", &[V42, V71], Program, Pair),
     ("27", &[V42], Program, Pair),
     ("29", &[V42, V71], Program, Pair),
     ("30", &[V42, V71], Program, Pair),
     ("31", &[V42], Program, Pair),
-    ("33", &[V42], Program, Graphics),
-    ("34", &[V71], Program, Graphics),
+    ("33", &[V42], Program, Pair),
+    ("34", &[V71], Program, Pair),
     ("35", &[V42, V71], Program, Pair),
     ("36", &[V71], Check::Run, Pair),
     ("37", &[V42, V71], Program, Pair),
@@ -69,8 +68,8 @@ const RULES: [(&str, &[Version], Check, Shown); 58] = [
     ("40", &[V42, V71], Program, Pair),
     ("41", &[V42, V71], Compiler, AnyOrder),
     ("43", &[V42], Program, Pair),
-    ("44", &[V42, V71], Program, Graphics),
-    ("45", &[V42, V71], Program, Graphics),
+    ("44", &[V42, V71], Program, Pair),
+    ("45", &[V42, V71], Program, Pair),
     ("46", &[V42, V71], Check::Run, Pair),
     ("47", &[V42], Program, Pair),
     ("48", &[V71], Program, Pair),
@@ -78,7 +77,7 @@ const RULES: [(&str, &[Version], Check, Shown); 58] = [
     ("50", &[V42], Program, Pair),
     ("51", &[V42, V71], Program, Pair),
     ("52", &[V42], Program, Pair),
-    ("53", &[V42], Program, Graphics),
+    ("53", &[V42], Program, Pair),
     ("54", &[V42, V71], Check::Run, Pair),
     ("55", &[V42, V71], Check::Run, Pair),
     ("56", &[V42, V71], Check::Run, Pair),
@@ -88,7 +87,7 @@ const RULES: [(&str, &[Version], Check, Shown); 58] = [
     ("61", &[V42, V71], Compiler, AnyOrder),
     ("62", &[V42, V71], Compiler, AnyOrder),
     ("63", &[V42, V71], Compiler, AnyOrder),
-    ("64", &[V42, V71], Program, Graphics),
+    ("64", &[V42, V71], Program, Pair),
     ("65", &[V71], Compiler, AnyOrder),
     ("66", &[V42, V71], Check::Run, Pair),
     ("69", &[V42, V71], Check::Run, Pair),
@@ -112,6 +111,7 @@ struct PairOf {
     /// Clears and sets these bits of a word of `bad`, counted from its first word.
     patch: Option<(usize, u64, u64)>,
     threads: u32,
+    stage: Stage,
     before_42_14: bool,
     /// What follows the address of the buffer in the uniform stream.
     uniforms: [u32; 4],
@@ -130,6 +130,7 @@ impl PairOf {
             good: text(good),
             patch: None,
             threads: 2,
+            stage: Stage::Compute,
             before_42_14: false,
             // The configuration of an addition with one operand, then zeros.
             uniforms: [0xffff_ff87, 0, 0, 0],
@@ -147,6 +148,19 @@ impl PairOf {
         PairOf::whole(rule, versions, &text(bad), &text(good))
     }
 
+    /// Whole fragment programs; every write of tlbu in them is one of depth, unmodified. `@C` and `@W`: see `per_version`.
+    fn fragment(rule: &'static str, versions: &'static [Version], bad: &str, good: &str) -> PairOf {
+        let (bad, good) = (bad.to_owned(), good.to_owned());
+        let uniforms = [0xffff_ff84, 0, 0, 0];
+        PairOf { stage: Stage::Fragment, bad, good, uniforms, ..PairOf::whole(rule, versions, "", "") }
+    }
+
+    /// What stands in front of the mark, a colour and the end of a fragment program.
+    fn varyings(rule: &'static str, versions: &'static [Version], bad: &str, good: &str) -> PairOf {
+        let text = |body: &str| format!("{body}\n{MARK}{COLOR}{END}");
+        PairOf::fragment(rule, versions, &text(bad), &text(good))
+    }
+
     /// One instruction with some of its bits changed.
     fn patch(rule: &'static str, versions: &'static [Version], instr: &str, clear: u64, set: u64) -> PairOf {
         let mut pair = PairOf::body(rule, versions, instr, instr);
@@ -155,6 +169,11 @@ impl PairOf {
         pair
     }
 }
+
+/// A colour in the default configuration.
+const COLOR: &str = "nop; mov tlb, rf1\n nop; mov tlb, rf1\n";
+/// Depth.
+const Z: &str = "nop; mov tlbu, rf1\n";
 
 /// Instructions of the end that do nothing.
 const IDLE: [&str; 3] = ["nop; nop", "nop; nop", "nop; nop"];
@@ -488,6 +507,7 @@ fn pairs() -> Vec<PairOf> {
             "add rf1, rf10, 4\n nop; mov tmua, rf1\n nop; nop; ldtmu.rf1",
         ),
     ];
+    all.extend(graphics_pairs());
     // Queues: of results, and of register writes, for both numbers of threads.
     for (threads, share) in [(2, 8), (4, 4)] {
         let load = "nop; mov tmua, rf10\n";
@@ -504,8 +524,110 @@ fn pairs() -> Vec<PairOf> {
     all
 }
 
+/// Varyings, tile buffer, VPM.
+fn graphics_pairs() -> Vec<PairOf> {
+    let vary = "nop; nop; ldvary.rf4\n";
+    let vertex = |bad: &str, good: &str| {
+        let text = |body: &str| format!("nop; mov rf1, 1\n{body}{MARK}{END}");
+        let (bad, good) = (text(bad), text(good));
+        PairOf { stage: Stage::Vertex, bad, good, ..PairOf::whole("53", &[V42], "", "") }
+    };
+    let whole = |rule, bad: String, good: String| PairOf::fragment(rule, BOTH, &bad, &good);
+    let mut all = vec![
+        PairOf::varyings(
+            "18",
+            BOTH,
+            &format!("{vary} nop; nop; ldunif\n nop"),
+            &format!("{vary} nop\n nop; nop; ldunif"),
+        ),
+        PairOf::varyings(
+            "20",
+            BOTH,
+            &format!("{vary} fadd rf5, rf4, @C\n nop"),
+            &format!("{vary} nop\n fadd rf5, rf4, @C"),
+        ),
+        // The coefficient of the varying before has been taken; read once, it may be read then.
+        PairOf::varyings(
+            "20",
+            BOTH,
+            &format!("{vary} nop\n fadd rf5, rf4, @C\n {vary} fadd rf6, rf4, @C"),
+            &format!("{vary} nop; nop; ldvary.rf7\n fadd rf5, rf4, @C\n nop\n fadd rf6, rf7, @C"),
+        ),
+        PairOf::varyings(
+            "21",
+            &[V71],
+            &format!("{vary} add rf0, rf1, rf1\n nop"),
+            &format!("{vary} nop\n add rf0, rf1, rf1"),
+        ),
+        PairOf::varyings(
+            "21",
+            &[V71],
+            &format!("{vary} nop; mov rep, rf1\n nop"),
+            &format!("{vary} nop; nop; ldvary.rf5"),
+        ),
+        PairOf::varyings("22", &[V71], "nop; nop; ldvary.rf0", "nop; nop; ldvary.rf4"),
+        PairOf::varyings(
+            "33",
+            &[V42],
+            "nop; nop; thrsw\n nop\n nop; nop; ldvary.rf4\n nop",
+            "nop; nop; thrsw\n nop\n nop\n nop; nop; ldvary.rf4",
+        ),
+        PairOf::varyings(
+            "33",
+            &[V42],
+            "nop; nop; thrsw\n nop; nop; ldvary.rf4\n nop",
+            "nop; nop; ldvary.rf4; thrsw\n nop\n nop",
+        ),
+        PairOf::varyings(
+            "34",
+            &[V71],
+            "nop; nop; thrsw\n nop\n nop; nop; ldvary.rf4",
+            "nop; nop; thrsw\n nop; nop; ldvary.rf4\n nop",
+        ),
+        whole("45", format!("{COLOR}{MARK}{END}"), format!("{MARK}{COLOR}{END}")),
+        // In the slots of the last switch, and behind a switch that is not the last.
+        whole(
+            "45",
+            format!("nop; nop; thrsw\n nop; nop; thrsw\n nop\n nop; mov tlb, rf1\n nop; mov tlb, rf1\n{END}")
+                .replacen("nop\n nop; mov tlb", "nop; mov tlb", 1),
+            format!("nop; nop; thrsw\n nop; nop; thrsw\n nop\n nop; mov tlb, rf1\n nop; mov tlb, rf1\n{END}"),
+        ),
+        whole("45", format!("{SWITCH}{COLOR}{MARK}{END}"), format!("{SWITCH}{MARK}{COLOR}{END}")),
+        whole("64", format!("{MARK}{END}"), format!("{MARK}{COLOR}{END}")),
+        whole(
+            "64",
+            format!("eidx.pushn -\n{MARK}b skip\n nop\n nop\n nop\n {COLOR}skip: nop\n{END}"),
+            format!("eidx.pushn -\n{MARK}b skip\n nop\n nop\n nop\n skip: {COLOR}{END}"),
+        ),
+        PairOf::fragment(
+            "51",
+            &[V42],
+            &format!("{MARK}{COLOR}nop; nop; ldvary.r1; thrsw\n nop\n nop\n"),
+            &format!("{MARK}{COLOR}nop; nop; ldvary.r1\n nop\n nop\n{END}"),
+        ),
+        PairOf::fragment(
+            "51",
+            &[V71],
+            &format!("{MARK}{COLOR}nop; nop; ldvary.rf5; thrsw\n nop\n nop\n"),
+            &format!("{MARK}{COLOR}nop; nop; ldvary.rf5\n nop\n nop\n{END}"),
+        ),
+        vertex("stvpmv 0, rf1\n", "stvpmv 0, rf1\n vpmwt -\n"),
+        vertex("vpmwt -\n stvpmv 0, rf1\n", "stvpmv 0, rf1\n vpmwt -\n"),
+    ];
+    for word in ["setmsf -, rf1", "msf rf5", "eidx.pushz -\n b.allnaq 0\n nop\n nop\n nop"] {
+        let head = "nop; mov rf1, 15\n";
+        // Lanes without flags stay without.
+        let head = if word.starts_with("setmsf") { "msf rf1\n" } else { head };
+        let bad = format!("{head}{MARK}{Z}{word}\n{COLOR}{END}");
+        let good = format!("{head}{MARK}{word}\n{Z}{COLOR}{END}");
+        all.push(whole("44", bad, good));
+    }
+    all
+}
+
 impl PairOf {
     fn words(&self, version: Version, text: &str) -> Vec<u64> {
+        let text = &per_version(version, text);
         assemble(version, text).unwrap_or_else(|e| panic!("rule {}: {e} in\n{text}", self.rule))
     }
 
@@ -517,7 +639,15 @@ impl PairOf {
         words
     }
 
-    fn run(&self, version: Version, words: Vec<u64>) -> Result<(), Fault> {
+    fn run(&self, version: Version, words: Vec<u64>, text: &str) -> Result<(), Fault> {
+        match self.stage {
+            Stage::Compute => {}
+            Stage::Fragment => return Fragments::new(&self.uniforms).run(version, text).0.outcome.result,
+            Stage::Vertex => {
+                let batch = VertexBatch { lanes: 0xffff, rows: vec![[0; LANES]] };
+                return vertices(version, text, &self.uniforms, &batch, 8).outcome.result;
+            }
+        }
         let mut run = Run::whole(version, "nop").uniforms(&self.uniforms).threads(self.threads);
         run.program.pieces[0].1 = words;
         run.options.before_42_14 = self.before_42_14;
@@ -526,7 +656,20 @@ impl PairOf {
 
     /// Rules of the hardware class that the validator finds.
     fn validator(&self, version: Version, words: &[u64]) -> Vec<&'static str> {
-        let facts = ProgramFacts { before_42_14: self.before_42_14, ..ProgramFacts::compute(self.threads) };
+        let tlbu = |w: &u64| {
+            let instr = crate::decode::decode(version, *w);
+            instr.is_ok_and(|i| i.alu().is_some_and(|alu| alu.writes_magic(crate::magic::TLBU)))
+        };
+        let z_writes: Vec<usize> = match self.stage {
+            Stage::Fragment => (0..words.len()).filter(|&at| tlbu(&words[at])).collect(),
+            _ => Vec::new(),
+        };
+        let facts = ProgramFacts {
+            before_42_14: self.before_42_14,
+            stage: self.stage,
+            z_writes: &z_writes,
+            ..ProgramFacts::compute(self.threads)
+        };
         let found = validate(version, words, &facts);
         found.iter().filter(|v| v.class == Class::Hw).map(|v| v.rule).collect()
     }
@@ -555,7 +698,6 @@ fn every_hardware_rule_has_a_pair_or_a_reason() {
                 format!("pairs: {}", counts.join(", "))
             }
             NoWord => "no word breaks it: the encoding has no room for it".to_owned(),
-            Graphics => "only varyings, VPM or tile buffer break it".to_owned(),
             AnyOrder => "legal words in another order: a breach is a wrong result".to_owned(),
         };
         if shown != Pair {
@@ -576,11 +718,11 @@ fn breaches_stop_and_neighbours_run() {
             let (rule, name) = (pair.rule, version.name());
             let (bad, good) = (pair.bad_words(version), pair.words(version, &pair.good));
             assert_ne!(bad, good, "rule {rule}");
-            match pair.run(version, bad.clone()) {
+            match pair.run(version, bad.clone(), &pair.bad) {
                 Err(fault) if fault.rule == rule => {}
                 other => wrong.push(format!("{name}: rule {rule}: {other:?}\n{}", pair.bad)),
             }
-            if let Err(fault) = pair.run(version, good.clone()) {
+            if let Err(fault) = pair.run(version, good.clone(), &pair.good) {
                 wrong.push(format!("{name}: the neighbour for rule {rule}: {fault}\n{}", pair.good));
             }
             let check = rules().find(|r| r.0 == rule).map(|r| r.2);
@@ -599,7 +741,7 @@ fn breaches_stop_and_neighbours_run() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Words that only graphics has are refused before any rule about them can be broken.
+/// Words that only graphics has are refused in compute programs.
 #[test]
 fn graphics_words_are_unsupported() {
     for version in Version::ALL {

@@ -31,6 +31,7 @@ pub(super) const SETMSF: u16 = 1 << 9;
 pub(super) const LDUNIF: u16 = 1 << 10;
 /// ldunifa or ldunifarf.
 pub(super) const LDUNIFA: u16 = 1 << 11;
+pub(super) const LDVARY: u16 = 1 << 12;
 
 /// What the rules ask of an instruction.
 pub(super) fn traits(version: Version, alu: &Alu) -> u16 {
@@ -54,6 +55,7 @@ pub(super) fn traits(version: Version, alu: &Alu) -> u16 {
     set(VPMWT, alu.add.op == Op::Vpmwt);
     set(SETMSF, alu.add.op == Op::Setmsf);
     set(LDUNIF, alu.signals.has(Signals::LDUNIF | Signals::LDUNIFRF));
+    set(LDVARY, alu.signals.has(Signals::LDVARY));
     set(LDUNIFA, alu.signals.has(Signals::LDUNIFA | Signals::LDUNIFARF));
     t
 }
@@ -99,6 +101,10 @@ pub(super) fn broken_alu(version: Version, threads: u32, alu: &Alu) -> Option<(&
         (0, _) | (1, false) => {}
         (1, true) => return Some(("17", "a uniform together with a side-band word")),
         _ => return Some(("17", "more than one word of the uniform stream in one instruction")),
+    }
+    let rf0 = |d: Dest| d == Dest::Row(0) || is_class(version, d, Class::Broadcast);
+    if version == Version::V71 && alu.signals.has(Signals::LDVARY) && alu.sig_dest.is_some_and(rf0) {
+        return Some(("22", "ldvary to rf0"));
     }
     if version == Version::V71 && crosses_lanes(alu.add.op) && alu.mul.result().is_some_and(feeds_tmu) {
         return Some(("70", "an operation across lanes beside a write to the TMU"));
@@ -168,6 +174,17 @@ pub(super) fn check_slots(version: Version, traits: u16, slots: &Slots) -> Resul
     if (slots.asks || slots.switch != 0) && has(UNIFA) {
         return Err(Trouble::new("35", "unifa written in a thread switch or its slots"));
     }
+    if has(LDVARY) {
+        match version {
+            Version::V42 if slots.switch != 0 => {
+                return Err(Trouble::new("33", "ldvary in a slot of a thread switch"));
+            }
+            Version::V71 if slots.switch == 2 => {
+                return Err(Trouble::new("34", "ldvary in the second slot of a thread switch"));
+            }
+            _ => {}
+        }
+    }
     if slots.switch != 0 && has(SFU_MAGIC) {
         return Err(Trouble::new("31", "special function started in a slot of a thread switch"));
     }
@@ -187,6 +204,9 @@ fn broken_end(version: Version, traits: u16, slot: u8) -> Option<(&'static str, 
     }
     if has(UNIFORM) && slot != 0 {
         return Some(("51", "uniform taken"));
+    }
+    if has(LDVARY) {
+        return Some(("51", "varying taken"));
     }
     has(UNIFA).then_some(("51", "unifa written"))
 }

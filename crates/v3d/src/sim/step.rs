@@ -62,18 +62,7 @@ impl StepState {
 pub fn step_words(version: Version, words: &[u64], state: &mut StepState) -> Result<(), Fault> {
     let code = Code::new(&Program::new(version, words.to_vec(), Vec::new(), 2, [16, 1, 1]));
     let mut memory = Memory::new();
-    let mut m = Machine {
-        memory: &mut memory,
-        snapshot: None,
-        options: Options::default(),
-        scratch: None,
-        images: &[],
-        scratch_poison: Vec::new(),
-        undefined: Default::default(),
-        executed: vec![0; words.len()],
-        instructions: 0,
-        warnings: Vec::new(),
-    };
+    let mut m = Machine::new(&code, &mut memory, &Options::default(), None);
     let mut thread = Thread::new(&code);
     for r in 0..REGISTERS {
         thread.set(r as u8, state.registers[r]);

@@ -6,9 +6,10 @@
 //! in 16-bit mode pairs of halves. A store takes words that are texels already. Loads and atomics outside of the image stop
 //! the run; stores there do nothing (Vulkan says so, and the existing driver leaves it to the unit).
 //!
-//! Not modelled, and stopping the run as `unsupported`: everything with a sampler, offsets, gathers, queries, the write
+//! Lookups through samplers: `lookup`. Not modelled, and stopping the run as `unsupported`: offsets, sample numbers, the write
 //! conversion of 7.1. Rules checked here: 54, 55, 57.
 
+use super::lookup::{PER_PIXEL, WIDE};
 use super::thread::{Cause, Machine, Thread, Trouble, Value, Write, whole_quads};
 use super::tmu::{Action, Operand, action, lanes_of, unwaited};
 use super::{LANES, Lanes, Mask};
@@ -18,18 +19,57 @@ use kempe_ir::image::{Dim, put_texel, texel_words};
 use kempe_ir::module::AtomicOp;
 use kempe_ir::types::Type;
 
-const WIDE: u32 = 1;
-const PER_PIXEL: u32 = 4;
 /// P2 when it is left out: operation 15, everything else 0.
 const REGULAR: u32 = 15 << 20;
 
 /// Names of the coordinate registers behind S.
 const NAMES: [&str; 4] = ["T", "R", "layer", "level of detail"];
 
+/// An image that has been found at the address of a texture state.
+pub(super) struct Place<'a> {
+    pub image: &'a PlacedImage,
+    /// Of the memory.
+    pub region: usize,
+}
+
+impl<'a> Place<'a> {
+    /// The image of P0.
+    pub fn at(p0: u32, m: &Machine<'a>) -> Result<Place<'a>, Trouble> {
+        let images = m.images;
+        let found = images.iter().find(|i| i.state == p0 & !15);
+        let region = found.and_then(|i| m.memory.region_at(i.base));
+        match (found, region) {
+            (Some(image), Some(region)) => Ok(Place { image, region }),
+            _ => Err(Trouble::new("memory", format!("no texture state at {:#010x}", p0 & !15))),
+        }
+    }
+
+    /// Words of memory that the texel at an offset touches.
+    pub fn words(&self, offset: usize) -> std::ops::RangeInclusive<u32> {
+        let first = self.image.base + offset as u32;
+        first / 4..=(first + self.image.desc.format.bytes() - 1) / 4
+    }
+}
+
+/// Exactly the coordinates T, R and layer that an image wants are there.
+pub(super) fn coordinate_operands(
+    name: &str,
+    others: &[Option<Operand>; 4],
+    wanted: [bool; 3],
+) -> Result<(), Trouble> {
+    for (k, want) in wanted.into_iter().enumerate() {
+        if others[k].is_some() != want {
+            let what = if want { "lacks" } else { "has a superfluous" };
+            let message = format!("an access to `{name}` {what} {} coordinate", NAMES[k]);
+            return Err(Trouble::new("54", message));
+        }
+    }
+    Ok(())
+}
+
 /// What an access needs besides data.
 struct Access<'a> {
-    image: &'a PlacedImage,
-    region: usize,
+    place: Place<'a>,
     /// S and the other coordinates in the order of [`kempe_ir::image::ImageInfo::coordinates`].
     coordinates: Vec<Operand>,
     level: Option<Operand>,
@@ -40,24 +80,18 @@ impl Access<'_> {
     fn offset(&self, lane: usize) -> Option<usize> {
         let c: Vec<u32> = self.coordinates.iter().map(|o| o.value.v[lane]).collect();
         let level = self.level.as_ref().map_or(0, |o| o.value.v[lane]);
-        self.image.desc.offset(&c, level)
+        self.place.image.desc.offset(&c, level)
     }
 
     fn outside(&self, lane: usize) -> Trouble {
         let c: Vec<String> = self.coordinates.iter().map(|o| (o.value.v[lane] as i32).to_string()).collect();
-        let message = format!("texel {} lies outside of the image `{}`", c.join(", "), self.image.name);
+        let message = format!("texel {} lies outside of the image `{}`", c.join(", "), self.place.image.name);
         Trouble::lane("memory", lane as u32, message)
-    }
-
-    /// Words of memory that the texel at an offset touches.
-    fn words(&self, offset: usize) -> std::ops::RangeInclusive<u32> {
-        let first = self.image.base + offset as u32;
-        first / 4..=(first + self.image.desc.format.bytes() - 1) / 4
     }
 }
 
 /// Poisoned lanes of an operand among some.
-fn poisoned(o: &Operand, lanes: Mask) -> Option<(Mask, Cause)> {
+pub(super) fn poisoned(o: &Operand, lanes: Mask) -> Option<(Mask, Cause)> {
     let missing = !o.lanes & lanes;
     let poison = o.value.poison & lanes;
     match (missing, poison) {
@@ -97,31 +131,24 @@ impl Thread {
                 format!("configuration words {p1:#x}, {p2:#x} are not modelled"),
             ));
         }
-        let images = m.images;
-        let found = images.iter().find(|i| i.state == p0 & !15);
-        let region = found.and_then(|i| m.memory.region_at(i.base));
-        let (Some(image), Some(region)) = (found, region) else {
-            return Err(Trouble::new("memory", format!("no texture state at {:#010x}", p0 & !15)));
-        };
+        let place = Place::at(p0, m)?;
         let enabled = write.lanes & self.covered;
-        let lanes = if p1 & PER_PIXEL != 0 { enabled } else { whole_quads(enabled) };
-        let desc = &image.desc;
+        let lanes = match p1 & PER_PIXEL {
+            0 => whole_quads(write.lanes) & whole_quads(self.covered),
+            _ => enabled,
+        };
+        let desc = &place.image.desc;
         let wanted = [
             matches!(desc.dim, Dim::D2 | Dim::D3 | Dim::Cube),
             desc.dim == Dim::D3,
             desc.arrayed || desc.dim == Dim::Cube,
         ];
-        for (k, want) in wanted.into_iter().enumerate() {
-            if others[k].is_some() != want {
-                let what = if want { "lacks" } else { "has a superfluous" };
-                let message = format!("an access to `{}` {what} {} coordinate", image.name, NAMES[k]);
-                return Err(Trouble::new("54", message));
-            }
-        }
+        coordinate_operands(&place.image.name, &others, wanted)?;
         let [t, r, layer, level] = others;
-        let s = Operand { value: write.value, lanes: enabled };
+        // Whether the condition holds or not, the lane has a value for S.
+        let s = Operand { value: write.value, lanes: Mask::MAX };
         let coordinates: Vec<Operand> = [Some(s), t, r, layer].into_iter().flatten().collect();
-        let access = Access { image, region, coordinates, level };
+        let access = Access { place, coordinates, level };
         let Some(action) = action(p2 >> 20 & 15, !data.is_empty()) else {
             return Err(Trouble::new("54", format!("configuration word {p2:#x} names no operation")));
         };
@@ -156,7 +183,7 @@ impl Thread {
         if mask == 0 || !wide && mask > 3 {
             return Err(Trouble::new("56", format!("a load of texels with the result mask {mask}")));
         }
-        let format = a.image.desc.format;
+        let format = a.place.image.desc.format;
         let mut results: [Lanes; 4] = [[0xdead_beef; LANES]; 4];
         let mut poison = !lanes;
         for i in lanes_of(lanes) {
@@ -168,13 +195,13 @@ impl Thread {
                 poison |= 1 << i;
                 continue;
             };
-            if let Some(word) = a.words(offset).find(|w| self.tmu.unwaited.contains(w)) {
+            if let Some(word) = a.place.words(offset).find(|w| self.tmu.unwaited.contains(w)) {
                 if must {
                     return Err(unwaited(i, word * 4));
                 }
                 poison |= 1 << i;
             }
-            let bytes = &m.memory.bytes(a.region)[offset..offset + format.bytes() as usize];
+            let bytes = &m.memory.bytes(a.place.region)[offset..offset + format.bytes() as usize];
             let color = format.decode(texel_words(bytes));
             let words = if wide { color } else { format.halves(color) };
             for (to, word) in results.iter_mut().zip(words) {
@@ -195,17 +222,17 @@ impl Thread {
         mask: u32,
         m: &mut Machine,
     ) -> Result<(), Trouble> {
-        let format = a.image.desc.format;
+        let format = a.place.image.desc.format;
         if data.len() != format.words() as usize || mask != 0 {
             return Err(Trouble::new(
                 "54",
                 format!("a store of {} words and result mask {mask} to {}", data.len(), format.name()),
             ));
         }
-        if !m.memory.regions()[a.region].writable {
+        if !m.memory.regions()[a.place.region].writable {
             return Err(Trouble::new(
                 "memory",
-                format!("a store to the image `{}`, which is read-only", a.image.name),
+                format!("a store to the image `{}`, which is read-only", a.place.image.name),
             ));
         }
         for o in data {
@@ -219,10 +246,10 @@ impl Thread {
             for (to, o) in words.iter_mut().zip(data) {
                 *to = o.value.v[i];
             }
-            let bytes = &mut m.memory.bytes_mut(a.region)[offset..offset + format.bytes() as usize];
+            let bytes = &mut m.memory.bytes_mut(a.place.region)[offset..offset + format.bytes() as usize];
             put_texel(bytes, &words);
             if m.options.strict {
-                self.tmu.unwaited.extend(a.words(offset));
+                self.tmu.unwaited.extend(a.place.words(offset));
             }
         }
         Ok(())
@@ -237,7 +264,7 @@ impl Thread {
         mask: u32,
         m: &mut Machine,
     ) -> Result<(), Trouble> {
-        let format = a.image.desc.format;
+        let format = a.place.image.desc.format;
         let (operand, expected) = match (op, data) {
             (AtomicOp::CompareExchange, [expected, new]) => (new, Some(expected)),
             (AtomicOp::CompareExchange, _) => {
@@ -263,7 +290,7 @@ impl Thread {
         let mut v: Lanes = [0xdead_beef; LANES];
         for i in lanes_of(lanes) {
             let Some(offset) = a.offset(i) else { return Err(a.outside(i)) };
-            let at = a.image.base + offset as u32;
+            let at = a.place.image.base + offset as u32;
             if self.tmu.unwaited.contains(&(at / 4)) {
                 return Err(unwaited(i, at));
             }

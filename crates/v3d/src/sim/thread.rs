@@ -8,9 +8,11 @@ mod effect;
 mod part;
 
 use super::code::{ACC, ALL, Code, From, R4, REGISTERS, Step, To};
+use super::dispatch::Totals;
+use super::graphics::{PlacedSampler, Stage};
 use super::rules::{Slots, check_slots};
 use super::tmu::Tmu;
-use super::{Fault, LANES, Lanes, Mask, Options, Scratch, UniformStream};
+use super::{Fault, LANES, Lanes, Mask, Options, Outcome, Scratch, UniformStream};
 use crate::instr::{Cond, Signals, Unpack, Version};
 use kempe_ir::exec::{Memory, PlacedImage};
 use rustc_hash::FxHashMap;
@@ -30,6 +32,8 @@ pub(super) enum Cause {
     OffLane,
     /// Two results of one instruction.
     Clash,
+    /// No lane of the quad has a sample flag, or no vertex is there.
+    Dead,
     /// Scratch that this lane never stored.
     Scratch,
     /// Memory in which an undefined value had been stored.
@@ -53,6 +57,7 @@ impl Cause {
             Cause::Unsettled => "is a value that the reference does not settle",
             Cause::OffLane => "comes from a load that the lane took no part in",
             Cause::Clash => "was written twice by one instruction",
+            Cause::Dead => "is given to lanes that nobody asks for anything",
             Cause::Scratch => "was loaded from scratch that was never stored",
             Cause::Memory => "was loaded from where an undefined value had been stored",
         }
@@ -136,6 +141,7 @@ pub(super) struct Machine<'a> {
     pub options: Options,
     pub scratch: Option<Scratch>,
     pub images: &'a [PlacedImage],
+    pub samplers: &'a [PlacedSampler],
     /// One flag per scratch word.
     pub scratch_poison: Vec<bool>,
     /// Bytes of memory that hold an undefined value: one bit per byte, by word address / 4 (see
@@ -146,7 +152,52 @@ pub(super) struct Machine<'a> {
     pub warnings: Vec<Fault>,
 }
 
-impl Machine<'_> {
+impl<'a> Machine<'a> {
+    /// A machine without images and samplers.
+    pub fn new(
+        code: &Code,
+        memory: &'a mut Memory,
+        options: &Options,
+        scratch: Option<Scratch>,
+    ) -> Machine<'a> {
+        let scratch_words = scratch.map_or(0, |s| {
+            let bytes = memory.region_at(s.base).map_or(0, |r| memory.bytes(r).len());
+            bytes / 4
+        });
+        let snapshot = code.reads_snapshot.then(|| memory.clone());
+        Machine {
+            memory,
+            snapshot,
+            options: *options,
+            scratch,
+            images: &[],
+            samplers: &[],
+            scratch_poison: vec![true; scratch_words],
+            undefined: FxHashMap::default(),
+            executed: vec![0; code.steps.len()],
+            instructions: 0,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// What the run did.
+    pub fn outcome(self, result: Result<(), Fault>, totals: Totals) -> Outcome {
+        let bytes =
+            |(&word, &m): (&u32, &u8)| (0..4).filter(move |k| m >> k & 1 != 0).map(move |k| word * 4 + k);
+        let mut undefined: Vec<u32> = self.undefined.iter().flat_map(bytes).collect();
+        undefined.sort_unstable();
+        Outcome {
+            result,
+            executed: self.executed,
+            instructions: self.instructions,
+            stalls: totals.stalls,
+            switches: totals.switches,
+            threads: totals.threads,
+            warnings: self.warnings,
+            undefined,
+        }
+    }
+
     /// Whether an access to `bytes` bytes at an aligned address meets an undefined one.
     #[inline]
     pub fn is_undefined(&self, address: u32, bytes: u32) -> bool {
@@ -240,7 +291,7 @@ pub(super) struct Thread {
     rtop_pending: bool,
     rtop_lost: bool,
     /// Sample flags by lane, and the lanes with any.
-    sample_flags: [u8; LANES],
+    pub(super) sample_flags: [u8; LANES],
     pub covered: Mask,
     link: Option<u32>,
     pub pc: usize,
@@ -261,8 +312,8 @@ pub(super) struct Thread {
     branch_slots: u8,
     moves_pointer: bool,
     /// Instructions until a requested switch takes place; 0: none requested.
-    switch_in: u8,
-    ending: bool,
+    pub(super) switch_in: u8,
+    pub(super) ending: bool,
     last_section: bool,
     /// A barrier starts at the next switch.
     barrier: bool,
@@ -278,6 +329,8 @@ pub(super) struct Thread {
     pub supergroup: u64,
     pub batch: u32,
     pub done: bool,
+    /// What a vertex or fragment has besides; `None`: compute.
+    pub stage: Option<Box<Stage>>,
 }
 
 /// Numbers to names: spread so that the exclusive or of a few names is not another name.
@@ -355,6 +408,7 @@ impl Thread {
             supergroup: 0,
             batch: 0,
             done: false,
+            stage: None,
         }
     }
 
@@ -369,7 +423,7 @@ impl Thread {
         (&self.regs[register as usize], (poison | poison >> 16) as Mask)
     }
 
-    fn set_poison(&mut self, register: u8, lanes: Mask, cause: Cause) {
+    pub(super) fn set_poison(&mut self, register: u8, lanes: Mask, cause: Cause) {
         self.poison[register as usize] = halves(lanes);
         if lanes != 0 {
             self.cause[register as usize] = cause;
@@ -393,6 +447,17 @@ impl Thread {
     pub fn set_covered(&mut self, covered: Mask) {
         self.covered = covered;
         self.sample_flags = std::array::from_fn(|i| if covered >> i & 1 != 0 { 0xf } else { 0 });
+    }
+
+    pub fn set_samples(&mut self, samples: [u8; LANES]) {
+        self.sample_flags = samples.map(|s| s & 15);
+        self.covered = super::alu::mask(|i| self.sample_flags[i] != 0);
+    }
+
+    /// A start word, undefined in some lanes.
+    pub fn set_start(&mut self, register: u8, value: Lanes, undefined: Mask) {
+        self.set(register, value);
+        self.set_poison(register, undefined, Cause::Dead);
     }
 
     /// Executes the instruction at `pc`.
@@ -451,11 +516,17 @@ impl Thread {
                 if m.options.before_42_14 && self.neighbours(code, op.traits) {
                     return Err(Trouble::new("19", "ldunif and ldunifa in neighbouring instructions"));
                 }
+                if self.stage.is_some() {
+                    self.before_fragment(step, code, m)?;
+                }
                 self.alu(op, code, m, sfu_row)?;
             }
             Step::Branch(branch) => {
                 if branch_slot {
                     return Err(Trouble::new("37", "branch in a delay slot of a branch"));
+                }
+                if self.stage.is_some() {
+                    self.before_fragment(step, code, m)?;
                 }
                 self.branch(branch, code, m)?;
             }
@@ -467,6 +538,9 @@ impl Thread {
             self.set_poison(R4, value.poison, value.cause);
         }
         self.late = self.late_next.take();
+        if self.stage.is_some() {
+            self.after_fragment(step, code);
+        }
 
         self.pc = at + 1;
         if code.pieces.len() > 1 && !code.continues_at(self.pc) {
@@ -501,6 +575,7 @@ impl Thread {
                 return Err(Trouble::new("60", "the program ends between a barrier and a thread switch"));
             }
             self.tmu.at_end()?;
+            self.at_stage_end(code.version, m)?;
             if !self.tmu.is_reset() {
                 m.warn(self, "68", "bytes are left in the TMU configuration register".to_owned());
             }
@@ -508,6 +583,10 @@ impl Thread {
             return Ok(Event::End);
         }
         self.switches += 1;
+        let last_switch = self.last_section;
+        if let Some(fragment) = self.fragment() {
+            fragment.tile.at_switch(last_switch);
+        }
         self.rtop_lost |= self.rtop_pending;
         self.rtop_pending = false;
         if code.version == Version::V71 {

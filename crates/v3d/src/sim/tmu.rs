@@ -278,9 +278,12 @@ impl Thread {
         }
         let byte = self.tmu.config & 0xff;
         self.tmu.config = self.tmu.config >> 8 | 0xff00_0000;
-        // The driver's way of saying it: per-pixel takes enabled lanes only, per-quad whole quads.
+        // Per pixel: enabled lanes with sample flags. Per quad: all lanes of the quads in which any lane is enabled,
+        // helpers included, but nothing of dead quads.
         let enabled = write.lanes & self.covered;
-        let lanes = if byte & 0x80 != 0 { enabled } else { whole_quads(enabled) };
+        let live = whole_quads(self.covered);
+        let per_pixel = byte & 0x80 != 0;
+        let lanes = if per_pixel { enabled } else { whole_quads(write.lanes) & live };
         let access = Access::of(byte & 7);
         let data = std::mem::take(&mut self.tmu.data);
         let reference = self.tmu.reference.take();
@@ -291,6 +294,10 @@ impl Thread {
         };
         if action == Action::Cache {
             return Ok(());
+        }
+        let undecided = whole_quads(write.maybe) & live & !lanes;
+        if action != Action::Load && !per_pixel && undecided != 0 {
+            return Err(Trouble::poison(write.flag_cause, undecided, "the condition of a TMU address"));
         }
         // Lanes that must be right; the other lanes of a quad only run along in a load.
         let needed = if action == Action::Load { enabled } else { lanes };
@@ -312,7 +319,7 @@ impl Thread {
         }
         if self.tmu.version == Version::V42 && access.components > 1 {
             let last = 4 * (access.components as u32 - 1);
-            if let Some(i) = lanes_of(known).find(|&i| address.v[i] % 16 + last >= 16) {
+            if let Some(i) = lanes_of(known & needed).find(|&i| address.v[i] % 16 + last >= 16) {
                 let message = format!("vector access at {:#x} wraps inside its 16 bytes", address.v[i]);
                 m.warn(self, "67", message);
             }
@@ -405,12 +412,16 @@ impl Thread {
                     }
                     poison |= 1 << i;
                 }
-                if m.scratch.is_some()
-                    && let Some(word) = self.scratch_word(m, at, i)?
-                    && m.scratch_poison[word]
-                {
-                    poison |= 1 << i;
-                    cause = Cause::Scratch;
+                if m.scratch.is_some() {
+                    match self.scratch_word(m, at, i) {
+                        Ok(Some(word)) if m.scratch_poison[word] => {
+                            poison |= 1 << i;
+                            cause = Cause::Scratch;
+                        }
+                        Ok(_) => {}
+                        Err(trouble) if must => return Err(trouble),
+                        Err(_) => poison |= 1 << i,
+                    }
                 }
             }
             self.tmu.push(Value { v, poison, cause }, false)?;

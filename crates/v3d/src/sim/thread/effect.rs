@@ -47,9 +47,8 @@ impl Thread {
         m: &mut Machine,
     ) -> Result<Option<Value>, Trouble> {
         let mut addressed = None;
-        let unknown = Signals::LDVARY | Signals::LDTLB | Signals::LDTLBU | Signals::UCB;
-        if signals.has(unknown) {
-            return Err(Trouble::new("unsupported", "varyings and the tile buffer are not modelled"));
+        if signals.has(Signals::LDVARY | Signals::LDTLB | Signals::LDTLBU | Signals::UCB) {
+            addressed = self.graphics_signals(signals, code, m)?;
         }
         if signals.has(Signals::LDTMU) {
             addressed = Some(self.tmu.collect()?);
@@ -70,6 +69,27 @@ impl Thread {
             self.tmu.config_word(word);
         }
         Ok(addressed)
+    }
+
+    /// Signals of graphics.
+    #[cold]
+    fn graphics_signals(
+        &mut self,
+        signals: Signals,
+        code: &Code,
+        m: &mut Machine,
+    ) -> Result<Option<Value>, Trouble> {
+        if signals.has(Signals::UCB) {
+            return Err(Trouble::new("unsupported", "the signal ucb is not modelled"));
+        }
+        Ok(Some(if signals.has(Signals::LDVARY) {
+            self.next_varying()?
+        } else if signals.has(Signals::LDTLBU) {
+            let word = self.next_uniform(code, m)?;
+            self.tile_read(Some(word))?
+        } else {
+            self.tile_read(None)?
+        }))
     }
 
     /// Writes a result to where it goes.
@@ -208,6 +228,12 @@ impl Thread {
             magic::TMUD | magic::TMUDREF | magic::TMUOFF | magic::TMUT..=magic::TMUB => {
                 self.tmu.operand(n, &write)?;
             }
+            magic::TLB => self.tile_write(&write, None)?,
+            magic::TLBU => {
+                let word = self.next_uniform(code, m)?;
+                self.tile_write(&write, Some(word))?;
+            }
+            magic::TMUS | magic::TMUSCM | magic::TMUSLOD => self.lookup_start(n, &write, m)?,
             magic::TMUSF => self.texture_start(&write, m)?,
             magic::TMUA => self.tmu_start(&write, m)?,
             magic::TMUAU => {
@@ -241,6 +267,9 @@ impl Thread {
             && self.traits_before(code) & rules::SETMSF != 0
         {
             return Err(Trouble::new("43", "branch on sample flags right after setmsf"));
+        }
+        if branch.reads_sample_flags() {
+            self.check_handed_over()?;
         }
         self.branch_slots = Branch::DELAY_SLOTS as u8;
         self.moves_pointer = branch.uniforms.is_some();

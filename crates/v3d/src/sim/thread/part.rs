@@ -5,7 +5,7 @@ use crate::instr::{Pack, Push, Signals, Unpack, Version};
 use crate::magic;
 use crate::ops::Op;
 use crate::sim::alu::{self, mask};
-use crate::sim::code::{ACC, ALL, Code, Flags, From, Half, Micro, Origin, R4, R5, To};
+use crate::sim::code::{ACC, ALL, Code, Flags, From, Half, Micro, Origin, R4, R5, Step, To};
 use crate::sim::{LANES, Lanes, Mask};
 
 impl Thread {
@@ -75,6 +75,19 @@ impl Thread {
         Ok(())
     }
 
+    /// Rule 44: with the depth the sample flags are handed over to the tile buffer.
+    pub(super) fn check_handed_over(&mut self) -> Result<(), Trouble> {
+        match self.fragment() {
+            Some(f) if f.tile.z_written => Err(Trouble::new("44", "sample flags used after the Z write")),
+            _ => Ok(()),
+        }
+    }
+
+    /// The coefficient of a varying has been written beside what the instruction itself did (rule 36).
+    pub(in crate::sim) fn note_implicit_rf0(&mut self, step: &Step) {
+        self.rf0_conflict = matches!(step, Step::Alu(op) if matches!(op.sig_to, To::Register(_)));
+    }
+
     fn track_rf0(&mut self, op: &Micro) {
         let writes = |to: To| matches!(to, To::Register(0) | To::Magic(magic::QUAD | magic::REP));
         if op.signals.has(Signals::LDUNIF | Signals::LDUNIFA) {
@@ -119,6 +132,11 @@ impl Thread {
                 (v, poison, None) => (v, poison),
             },
         };
+        if poison != 0 && half.op == Op::And {
+            // A known zero decides.
+            poison &=
+                !mask(|i| a.poison >> i & 1 == 0 && a.v[i] == 0 || b.poison >> i & 1 == 0 && b.v[i] == 0);
+        }
         let mut origin = None;
         if poison != 0 && rotate.is_none() && half.origin() != Origin::New {
             poison &= !self.name_result(half, unit, a.poison, b.poison);
@@ -210,13 +228,26 @@ impl Thread {
                 let first = bits & bits.wrapping_neg();
                 (of_mask(first, 1), if self.a_poison != 0 { ALL } else { 0 }, Some(self.flag_cause))
             }
-            Op::Msf => (self.sample_flags.map(u32::from), 0, None),
+            Op::Msf => {
+                self.check_handed_over()?;
+                (self.sample_flags.map(u32::from), 0, None)
+            }
             Op::Setmsf => {
+                self.check_handed_over()?;
+                // Where the flags are what they shall become, it does not matter whether the lane takes part.
+                let maybe =
+                    maybe & mask(|i| a.poison >> i & 1 != 0 || a.v[i] as u8 & 0xf != self.sample_flags[i]);
                 if a.poison & (lanes | maybe) != 0 {
                     return Err(Trouble::poison(a.cause, a.poison & (lanes | maybe), "the new sample flags"));
                 }
                 if maybe != 0 {
                     return Err(Trouble::poison(self.flag_cause, maybe, "the condition of setmsf"));
+                }
+                let flags = &self.sample_flags;
+                let raised = lanes & mask(|i| a.v[i] as u8 & 0xf & !flags[i] != 0);
+                if raised != 0 && self.stage.is_some() {
+                    let message = "setmsf sets sample flags that the lane does not have";
+                    return Err(Trouble::lane("undefined", raised.trailing_zeros(), message));
                 }
                 for i in 0..LANES {
                     if lanes >> i & 1 != 0 {
@@ -226,8 +257,26 @@ impl Thread {
                 self.covered = mask(|i| self.sample_flags[i] != 0);
                 (a.v, 0, None)
             }
-            // Nothing here writes the VPM, so there is nothing to wait for.
-            Op::Vpmwt => ([0; LANES], ALL, Some(Cause::Unsettled)),
+            Op::Vpmwt => {
+                self.vpm_wait();
+                ([0; LANES], ALL, Some(Cause::Unsettled))
+            }
+            Op::LdvpmvIn | Op::LdvpmvOut | Op::LdvpmdIn | Op::LdvpmdOut => {
+                self.vpm_read(op, a, lanes, maybe)?
+            }
+            Op::Stvpmv | Op::Stvpmd => {
+                let cause = self.flag_cause;
+                self.vpm_write(op, a, b, lanes, maybe, cause)?
+            }
+            Op::Setrevf => {
+                let Some(fragment) = self.fragment() else { return Err(not_modelled(op)) };
+                fragment.set_facing(&a.v, a.poison, lanes, maybe);
+                (a.v, a.poison, None)
+            }
+            Op::Fxcd | Op::Fycd | Op::Xcd | Op::Ycd | Op::Revf | Op::Sampid => {
+                let given = self.fragment().and_then(|f| f.query(op));
+                given.ok_or_else(|| not_modelled(op))?
+            }
             // The number itself is of no use but for syncb.
             Op::Barrierid => ([self.supergroup as u32 & 0x3f; LANES], 0, None),
             Op::Tmuwt => {
@@ -271,7 +320,7 @@ impl Thread {
             Op::Funpackunormlo | Op::Funpackunormhi | Op::Funpacksnormlo | Op::Funpacksnormhi => {
                 ([0; LANES], ALL, Some(Cause::Unsettled))
             }
-            _ => return Err(Trouble::new("unsupported", format!("{} is not modelled", op.name()))),
+            _ => return Err(not_modelled(op)),
         })
     }
 
@@ -312,6 +361,11 @@ impl Thread {
         };
         Ok(([word; LANES], 0, None))
     }
+}
+
+#[cold]
+fn not_modelled(op: Op) -> Trouble {
+    Trouble::new("unsupported", format!("{} is not modelled here", op.name()))
 }
 
 /// Whether an instruction reads a register as a source.
