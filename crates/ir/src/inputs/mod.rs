@@ -5,9 +5,17 @@
 //! integers. [`search`] then draws inputs and lets the caller run them; an access outside a buffer makes that buffer
 //! larger or the integers smaller, a bounded number of times. Robust access is off everywhere, so an input that leads
 //! outside is disqualified, not the module.
+//!
+//! * [`images`]: contents and sizes of images, samplers
+//! * [`stages`]: what vertices and fragments are given
 
-use crate::exec::{Fault, ImageInput, Inputs};
-use crate::image::{Axis, Encoding, Format, ImageDesc, put_texel};
+mod images;
+mod stages;
+#[cfg(test)]
+mod tests;
+
+use crate::entity::Entity;
+use crate::exec::{Fault, Inputs};
 use crate::module::*;
 use crate::ops::Op;
 use crate::types::Type;
@@ -35,6 +43,8 @@ struct BufferUsage {
 #[derive(Clone, Debug)]
 pub struct Usage {
     by_res: Vec<BufferUsage>,
+    images: Vec<images::ImageUsage>,
+    interface: stages::Interface,
 }
 
 /// Ranges that the random values are drawn from.
@@ -109,7 +119,7 @@ impl Usage {
             // Exact places say more than arrays.
             u.patterns.sort_by_key(|p| (p.stride != 0, p.offset, p.stride));
         }
-        Usage { by_res }
+        Usage { by_res, images: images::scan(module), interface: stages::scan(module) }
     }
 
     /// Draws inputs: every buffer with `bytes(resource)` bytes at least.
@@ -152,9 +162,16 @@ impl Usage {
                         }
                     }
                 }
-                ResKind::Image | ResKind::Texture => draw_images(module, r, ranges, &mut rng, &mut inputs),
-                ResKind::Sampler | ResKind::Other => {}
+                ResKind::Image | ResKind::Texture => {
+                    let usage = self.images[res.index()];
+                    images::draw(module, r, usage, ranges, &mut rng, &mut inputs);
+                }
+                ResKind::Sampler => images::draw_samplers(r, self.images[res.index()], &mut rng, &mut inputs),
+                ResKind::Other => {}
             }
+        }
+        if module.stage != Stage::Compute {
+            stages::draw(module, &self.interface, ranges, &mut rng, &mut inputs);
         }
         inputs
     }
@@ -188,58 +205,6 @@ impl Usage {
         out
     }
 }
-
-/// Images that hold a texel for every invocation, and some more for small coordinates that are computed.
-fn draw_images(module: &Module, r: &Resource, ranges: &Ranges, rng: &mut Random, inputs: &mut Inputs) {
-    let Some(info) = r.image else { return };
-    let extent = |axis: usize, least: u32| {
-        let invocations = module.workgroup_size[axis].saturating_mul(ranges.groups[axis]);
-        invocations.clamp(least, LARGEST_EXTENT)
-    };
-    let cube = extent(0, LEAST_EXTENT).max(extent(1, LEAST_EXTENT));
-    let size = info.axes().iter().map(|&axis| match (axis, info.dim) {
-        (_, crate::image::Dim::Cube) if axis.shrinks() => cube,
-        (Axis::Width, crate::image::Dim::D1 | crate::image::Dim::Buffer) => {
-            (0..3).fold(1, |n: u32, k| n.saturating_mul(extent(k, 1))).clamp(LEAST_EXTENT, LARGEST_EXTENT)
-        }
-        (Axis::Width, _) => extent(0, LEAST_EXTENT),
-        (Axis::Height, _) => extent(1, LEAST_EXTENT),
-        _ => extent(2, LEAST_LAYERS),
-    });
-    let size: Vec<u32> = size.collect();
-    let formats: &[Format] = match r.kind {
-        ResKind::Texture if info.component == crate::image::Component::F32 => {
-            &[Format::Rgba32f, Format::Rgba8, Format::Rgba16f]
-        }
-        _ => &[info.storage_format()],
-    };
-    let format = formats[rng.below(formats.len() as u64) as usize];
-    let desc = ImageDesc::new(&info, format, &size);
-    if desc.check().is_err() {
-        return;
-    }
-    for element in 0..r.elements.clamp(1, 8) {
-        let (set, binding) = (r.set, r.binding);
-        if inputs.images.iter().any(|i| (i.set, i.binding, i.element) == (set, binding, element)) {
-            continue;
-        }
-        let mut bytes = vec![0; desc.bytes() as usize];
-        for texel in bytes.chunks_exact_mut(format.bytes() as usize) {
-            let words = match format.encoding() {
-                Encoding::Unorm | Encoding::Snorm => [(); 4].map(|()| rng.bits() as u32),
-                Encoding::Float => format.encode([(); 4].map(|()| rng.float().to_bits())),
-                _ => format.encode([(); 4].map(|()| rng.below(ranges.int_max as u64 + 1) as u32)),
-            };
-            put_texel(texel, &words);
-        }
-        inputs.images.push(ImageInput { set, binding, element, desc, bytes });
-    }
-}
-
-/// Extents that images are drawn with.
-const LEAST_EXTENT: u32 = 16;
-const LARGEST_EXTENT: u32 = 256;
-const LEAST_LAYERS: u32 = 4;
 
 fn covers(p: &Pattern, word: u32) -> bool {
     let len = (p.count * p.ty.bytes()).max(1);
