@@ -3,7 +3,7 @@
 //! What is read texel by texel holds a texel for every invocation and some more for small coordinates that are computed, since
 //! a texel outside stops a run. What is only looked up through samplers has any small size, since coordinates there have no outside.
 
-use super::{Random, Ranges};
+use super::{Floats, Random, Ranges};
 use crate::entity::Entity;
 use crate::exec::{ImageInput, Inputs, SamplerInput};
 use crate::image::{Axis, Component, Dim, Encoding, Format, ImageDesc, put_texel};
@@ -69,6 +69,7 @@ pub(super) fn draw(
     r: &Resource,
     usage: ImageUsage,
     ranges: &Ranges,
+    floats: Floats,
     rng: &mut Random,
     inputs: &mut Inputs,
 ) {
@@ -135,7 +136,7 @@ pub(super) fn draw(
                 Encoding::Float if format == Format::R32f && usage.compared => {
                     [(rng.below(65) as f32 / 64.0).to_bits(), 0, 0, 0]
                 }
-                Encoding::Float => format.encode([(); 4].map(|()| rng.float().to_bits())),
+                Encoding::Float => format.encode([(); 4].map(|()| floats.draw(ranges, rng).to_bits())),
                 _ => format.encode([(); 4].map(|()| rng.below(ranges.int_max as u64 + 1) as u32)),
             };
             put_texel(texel, &words);

@@ -58,6 +58,36 @@ pub struct Ranges {
     pub groups: [u32; 3],
 }
 
+/// What floats are like.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Floats {
+    /// Of both signs.
+    Signed,
+    /// 0 to 1: colours, places in an image, progress of a transition.
+    Unit,
+    /// Small whole numbers that are not negative: indices and places of texels.
+    Whole,
+}
+
+impl Floats {
+    /// Those of a seed. Compute programs index with integers; stages of the graphics pipeline are full of both.
+    fn of(module: &Module, seed: u64) -> Floats {
+        match (module.stage, seed % 4) {
+            (Stage::Compute, _) | (_, 0 | 2) => Floats::Signed,
+            (_, 1) => Floats::Unit,
+            _ => Floats::Whole,
+        }
+    }
+
+    fn draw(self, ranges: &Ranges, rng: &mut Random) -> f32 {
+        match self {
+            Floats::Signed => rng.float(),
+            Floats::Unit => rng.below(257) as f32 / 256.0,
+            Floats::Whole => rng.below(ranges.int_max as u64 + 1) as f32,
+        }
+    }
+}
+
 /// A small deterministic generator (splitmix64, Steele et al. 2014).
 #[derive(Clone, Debug)]
 pub struct Random(pub u64);
@@ -130,6 +160,17 @@ impl Usage {
         ranges: &Ranges,
         bytes: impl Fn(Res, &Resource) -> u32,
     ) -> Inputs {
+        self.draw_floats(module, seed, ranges, Floats::of(module, seed), bytes)
+    }
+
+    fn draw_floats(
+        &self,
+        module: &Module,
+        seed: u64,
+        ranges: &Ranges,
+        floats: Floats,
+        bytes: impl Fn(Res, &Resource) -> u32,
+    ) -> Inputs {
         let mut rng = Random(seed ^ 0x6b_656d_7065);
         let mut inputs = Inputs::new(ranges.groups);
         for (res, r) in module.resources.iter() {
@@ -139,12 +180,12 @@ impl Usage {
             let small = matches!(r.kind, ResKind::UniformBuffer | ResKind::PushConstants);
             match r.kind {
                 ResKind::PushConstants => {
-                    let data = self.fill(u, least, small, ranges, &mut rng);
+                    let data = self.fill(u, least, small, ranges, floats, &mut rng);
                     inputs = inputs.push(data);
                 }
                 ResKind::StorageBuffer | ResKind::UniformBuffer => {
                     for element in 0..r.elements.clamp(1, 8) {
-                        let data = self.fill(u, size, small, ranges, &mut rng);
+                        let data = self.fill(u, size, small, ranges, floats, &mut rng);
                         // Several declarations may name the same binding: one buffer, as large as any wants it.
                         let known = inputs
                             .buffers
@@ -164,28 +205,37 @@ impl Usage {
                 }
                 ResKind::Image | ResKind::Texture => {
                     let usage = self.images[res.index()];
-                    images::draw(module, r, usage, ranges, &mut rng, &mut inputs);
+                    images::draw(module, r, usage, ranges, floats, &mut rng, &mut inputs);
                 }
                 ResKind::Sampler => images::draw_samplers(r, self.images[res.index()], &mut rng, &mut inputs),
                 ResKind::Other => {}
             }
         }
         if module.stage != Stage::Compute {
-            stages::draw(module, &self.interface, ranges, &mut rng, &mut inputs);
+            stages::draw(module, &self.interface, ranges, floats, &mut rng, &mut inputs);
         }
         inputs
     }
 
-    fn fill(&self, u: &BufferUsage, size: u32, small: bool, ranges: &Ranges, rng: &mut Random) -> Vec<u8> {
+    fn fill(
+        &self,
+        u: &BufferUsage,
+        size: u32,
+        small: bool,
+        ranges: &Ranges,
+        floats: Floats,
+        rng: &mut Random,
+    ) -> Vec<u8> {
         let mut out = vec![0u8; size as usize];
         // The default, where nothing was recognised: words with few bits.
         let mut word = 0;
         while word + 4 <= size {
             let kind = u.patterns.iter().find(|p| covers(p, word));
             let bits: u32 = match kind.map(|p| p.ty) {
-                Some(Type::F32) => rng.float().to_bits(),
+                Some(Type::F32) => floats.draw(ranges, rng).to_bits(),
                 Some(Type::F16) => {
-                    let h = |rng: &mut Random| crate::eval::f32_to_f16(rng.float().to_bits()) as u32;
+                    let h =
+                        |rng: &mut Random| crate::eval::f32_to_f16(floats.draw(ranges, rng).to_bits()) as u32;
                     h(rng) | h(rng) << 16
                 }
                 Some(Type::I8) => (rng.bits() as u32) & 0x7f7f_7f7f,
@@ -275,7 +325,13 @@ pub fn search(
     let mut last = String::from("no attempt");
     for attempt in 0..ATTEMPTS {
         let ranges = Ranges { int_max, dim_min, dim_max, groups };
-        let inputs = usage.draw(module, seed.wrapping_add((attempt as u64) << 32), &ranges, |_, _| size);
+        // Addresses of a graphics stage are often made of floats.
+        let floats = match (module.stage, attempt) {
+            (Stage::Vertex | Stage::Fragment, 3..) => Floats::Whole,
+            _ => Floats::of(module, seed),
+        };
+        let draw = seed.wrapping_add((attempt as u64) << 32);
+        let inputs = usage.draw_floats(module, draw, &ranges, floats, |_, _| size);
         match run(&inputs) {
             Verdict::Fine => return Ok(inputs),
             Verdict::Outside(fault) => {

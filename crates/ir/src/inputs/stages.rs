@@ -4,7 +4,7 @@
 //! varies is a plane over the screen, so neighbours differ little and derivatives are about the same all over a quad. Most quads have
 //! one to four lanes with an effect; some are dead, and what their lanes are given is anything.
 
-use super::{Random, Ranges};
+use super::{Floats, Random, Ranges};
 use crate::eval;
 use crate::exec::{Inputs, LANES};
 use crate::io::{Interpolation, IoImm, Plane, Sampling, Slot, StageInputs, Viewport};
@@ -48,12 +48,13 @@ pub(super) fn draw(
     module: &Module,
     interface: &Interface,
     ranges: &Ranges,
+    floats: Floats,
     rng: &mut Random,
     inputs: &mut Inputs,
 ) {
     let stage = match module.stage {
-        Stage::Vertex => vertices(interface, ranges, rng),
-        _ => fragments(interface, ranges, rng),
+        Stage::Vertex => vertices(interface, ranges, floats, rng),
+        _ => fragments(interface, ranges, floats, rng),
     };
     let extents = [[256.0, 256.0], [640.0, 480.0], [16.0, 16.0], [1920.0, 1080.0]];
     let depths = [[0.0, 1.0], [0.0, 1.0], [1.0, 0.0], [0.25, 0.75]];
@@ -63,19 +64,19 @@ pub(super) fn draw(
 }
 
 /// One scalar of an attribute or a flat varying.
-fn scalar(ty: Type, ranges: &Ranges, rng: &mut Random) -> u32 {
+fn scalar(ty: Type, ranges: &Ranges, floats: Floats, rng: &mut Random) -> u32 {
     match ty {
-        Type::F32 => rng.float().to_bits(),
-        Type::F16 => eval::f32_to_f16(rng.float().to_bits()) as u32,
+        Type::F32 => floats.draw(ranges, rng).to_bits(),
+        Type::F16 => eval::f32_to_f16(floats.draw(ranges, rng).to_bits()) as u32,
         _ => rng.below(ranges.int_max as u64 + 1) as u32 & ty.mask() as u32,
     }
 }
 
-fn vertices(interface: &Interface, ranges: &Ranges, rng: &mut Random) -> StageInputs {
+fn vertices(interface: &Interface, ranges: &Ranges, floats: Floats, rng: &mut Random) -> StageInputs {
     let count = (LEAST_VERTICES + rng.below(2 * LANES as u64)) as u32;
     let mut out = StageInputs { invocations: count, ..StageInputs::default() };
     for (&place, &(_, ty)) in &interface.inputs {
-        let list = (0..count).map(|_| scalar(ty, ranges, rng)).collect();
+        let list = (0..count).map(|_| scalar(ty, ranges, floats, rng)).collect();
         out.values.insert(place, list);
     }
     // Instances of a few vertices each; numbers count from their bases, as in Vulkan.
@@ -122,7 +123,7 @@ impl Slope {
     }
 }
 
-fn fragments(interface: &Interface, ranges: &Ranges, rng: &mut Random) -> StageInputs {
+fn fragments(interface: &Interface, ranges: &Ranges, floats: Floats, rng: &mut Random) -> StageInputs {
     let count = BATCHES * LANES as u32;
     let mut out = StageInputs { invocations: count, ..StageInputs::default() };
     let n = count as usize;
@@ -140,7 +141,7 @@ fn fragments(interface: &Interface, ranges: &Ranges, rng: &mut Random) -> StageI
         if rng.below(8) == 0 {
             dead_quad(&mut out, quad, rng);
         } else {
-            live_quad(&mut out, quad, interface, ranges, rng);
+            live_quad(&mut out, quad, interface, ranges, floats, rng);
         }
     }
     out
@@ -162,7 +163,14 @@ fn dead_quad(out: &mut StageInputs, quad: usize, rng: &mut Random) {
     }
 }
 
-fn live_quad(out: &mut StageInputs, quad: usize, interface: &Interface, ranges: &Ranges, rng: &mut Random) {
+fn live_quad(
+    out: &mut StageInputs,
+    quad: usize,
+    interface: &Interface,
+    ranges: &Ranges,
+    floats: Floats,
+    rng: &mut Random,
+) {
     // Half of them whole; else any lanes but none.
     let covered = if rng.below(2) == 0 { 15 } else { 1 + rng.below(15) };
     let (x, y) = (2 * rng.below(SCREEN) as u32, 2 * rng.below(SCREEN) as u32);
@@ -219,21 +227,26 @@ fn live_quad(out: &mut StageInputs, quad: usize, interface: &Interface, ranges: 
     }
     let read = |list: Option<&Vec<u32>>, n: usize| list.and_then(|l| l.get(n)).copied().unwrap_or(0);
     for (&place, &(io, ty)) in &interface.inputs {
-        let at = rng.float();
         // Mostly less than a texel of a small image from pixel to pixel.
-        let steps = [0.05, 0.25, 1.0][rng.below(3) as usize];
-        let part = Slope::new(rng, at, steps);
+        let steps = [0.05, 0.25, 1.0][rng.below(if floats == Floats::Signed { 3 } else { 1 }) as usize];
+        let at = floats.draw(ranges, rng);
+        let wanted = Slope::new(rng, at, steps);
         let constant = match io.interpolation {
-            Interpolation::Flat => scalar(ty, ranges, rng),
+            Interpolation::Flat => scalar(ty, ranges, floats, rng),
             _ => bits(rng.float()),
         };
         let plane = out.planes.entry(place).or_default();
         for lane in 0..4 {
             let n = 4 * quad + lane;
-            plane.part[n] = bits(part.at(lane));
-            plane.constant[n] = constant;
             let word = if io.sampling == Sampling::Centroid { WORD_CENTROID_W } else { WORD_W };
             let w = read(out.payload.get(&word), n);
+            let part = match io.interpolation {
+                Interpolation::Flat => wanted.at(lane),
+                Interpolation::NoPerspective => wanted.at(lane) - f32::from_bits(constant),
+                Interpolation::Smooth => (wanted.at(lane) - f32::from_bits(constant)) / f32::from_bits(w),
+            };
+            plane.part[n] = bits(part);
+            plane.constant[n] = constant;
             let v = plane.value(n, io.interpolation, w);
             if let Some(list) = out.values.get_mut(&place) {
                 list[n] = v & ty.mask() as u32;
