@@ -19,6 +19,7 @@ mod mutate;
 mod oracles;
 mod quality;
 mod simulate;
+mod stages;
 mod survey;
 
 use std::process::ExitCode;

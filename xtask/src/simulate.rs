@@ -3,7 +3,7 @@
 //!
 //! Each module is specialised with its suggested values and run on up to 16 seeds of random, bounded inputs; an input
 //! that leads outside of a buffer is replaced. On every input the simulator must equal the interpreter of the lowered
-//! form. A module *counts* when at least 90 % of its words were executed over its seeds and outputs differ between them.
+//! form. With `--stage vertex|fragment|all` it runs graphics stages instead, see [`crate::stages`]. A module *counts* when at least 90 % of its words were executed over its seeds and outputs differ between them.
 
 use crate::corpus::{self, Entry};
 use crate::judge::{self, Trouble};
@@ -117,6 +117,15 @@ fn one(e: &Entry, version: Version, seeds: u32, how: &judge::Options) -> Fate {
 }
 
 pub fn run(args: &[String]) -> ExitCode {
+    if let Some(stage) = args.iter().position(|a| a == "--stage").map(|n| args.get(n + 1)) {
+        return match stage.map(String::as_str) {
+            Some(stage @ ("vertex" | "fragment" | "all")) => crate::stages::run(stage, args),
+            _ => {
+                eprintln!("usage: cargo xtask simulate --stage vertex|fragment|all ...");
+                ExitCode::from(2)
+            }
+        };
+    }
     let value = |name: &str| args.iter().position(|a| a == name).and_then(|n| args.get(n + 1)).cloned();
     let number = |name: &str, default: usize| value(name).and_then(|v| v.parse().ok()).unwrap_or(default);
     let verbose = args.iter().any(|a| a == "-v");
@@ -156,48 +165,52 @@ pub fn run(args: &[String]) -> ExitCode {
         let start = std::time::Instant::now();
         let fates: Vec<Fate> =
             chosen.par_iter().map(|e| judge_entry(e, version, seeds as u32, &how)).collect();
-        let mut rows: BTreeMap<&str, [u32; 5]> = BTreeMap::new();
-        for (e, f) in chosen.iter().zip(&fates) {
-            let row = rows.entry(&e.collection).or_default();
-            let (at, text) = match f {
-                Fate::Counts { seeds, coverage } => {
-                    (0, format!("counts: {seeds} seeds, {:.1} % of words", 100.0 * coverage))
-                }
-                Fate::Thin { seeds, coverage, differ } => (
-                    1,
-                    format!(
-                        "thin: {seeds} seeds, {:.1} % of words, outputs differ: {differ}",
-                        100.0 * coverage
-                    ),
-                ),
-                Fate::NoInput(why) => (2, format!("no input: {why}")),
-                Fate::NotCompiled(why) => (3, format!("not compiled: {why}")),
-                Fate::Wrong(why) => (4, format!("WRONG: {why}")),
-            };
-            row[at] += 1;
-            failed |= at == 4;
-            if verbose || at == 4 {
-                println!("{} {}: {}", version.name(), e.file, text.lines().next().unwrap_or(""));
-            }
-        }
-        println!("== {}: counts / thin / no input / not compiled / wrong", version.name());
-        let mut total = [0; 5];
-        for (name, r) in &rows {
-            println!("  {name:14} {:4} {:4} {:4} {:4} {:4}", r[0], r[1], r[2], r[3], r[4]);
-            for (t, n) in total.iter_mut().zip(r) {
-                *t += n;
-            }
-        }
-        println!(
-            "  {:14} {:4} {:4} {:4} {:4} {:4}   {:.1} s",
-            "all",
-            total[0],
-            total[1],
-            total[2],
-            total[3],
-            total[4],
-            start.elapsed().as_secs_f64()
-        );
+        failed |= table(version.name(), &chosen, &fates, verbose, start.elapsed());
     }
     if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// Prints what became of the modules, by collection. True if one is wrong.
+pub fn table(name: &str, chosen: &[Entry], fates: &[Fate], verbose: bool, time: std::time::Duration) -> bool {
+    let mut failed = false;
+    let mut rows: BTreeMap<&str, [u32; 5]> = BTreeMap::new();
+    for (e, f) in chosen.iter().zip(fates) {
+        let row = rows.entry(&e.collection).or_default();
+        let (at, text) = match f {
+            Fate::Counts { seeds, coverage } => {
+                (0, format!("counts: {seeds} seeds, {:.1} % of words", 100.0 * coverage))
+            }
+            Fate::Thin { seeds, coverage, differ } => (
+                1,
+                format!("thin: {seeds} seeds, {:.1} % of words, outputs differ: {differ}", 100.0 * coverage),
+            ),
+            Fate::NoInput(why) => (2, format!("no input: {why}")),
+            Fate::NotCompiled(why) => (3, format!("not compiled: {why}")),
+            Fate::Wrong(why) => (4, format!("WRONG: {why}")),
+        };
+        row[at] += 1;
+        failed |= at == 4;
+        if verbose || at == 4 {
+            println!("{} {}: {}", name, e.file, text.lines().next().unwrap_or(""));
+        }
+    }
+    println!("== {}: counts / thin / no input / not compiled / wrong", name);
+    let mut total = [0; 5];
+    for (collection, r) in &rows {
+        println!("  {collection:14} {:4} {:4} {:4} {:4} {:4}", r[0], r[1], r[2], r[3], r[4]);
+        for (t, n) in total.iter_mut().zip(r) {
+            *t += n;
+        }
+    }
+    println!(
+        "  {:14} {:4} {:4} {:4} {:4} {:4}   {:.1} s",
+        "all",
+        total[0],
+        total[1],
+        total[2],
+        total[3],
+        total[4],
+        time.as_secs_f64()
+    );
+    failed
 }

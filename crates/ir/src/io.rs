@@ -124,12 +124,21 @@ pub struct StageInputs {
     pub values: BTreeMap<(Slot, u8), Vec<u32>>,
     /// Booleans are 0 and 1.
     pub builtins: BTreeMap<Builtin, Vec<u32>>,
-    /// Fragments that only help their quad; the rest of the list is `false`.
+    /// Fragments that only help their quad; the rest of the list is `false`. A quad of four helpers is dead: it does not run, and
+    /// whatever it is given is undefined.
     pub helpers: Vec<bool>,
     /// Of fragments: what `values` was made from, by place and component, for those who interpolate themselves.
     pub planes: BTreeMap<(Slot, u8), Plane>,
     /// Start words of the machine, by number (lowered programs).
     pub payload: BTreeMap<u32, Vec<u32>>,
+}
+
+impl StageInputs {
+    /// Fragment `n` is in a dead quad.
+    pub fn is_dead(&self, n: usize) -> bool {
+        let first = n & !3;
+        (first..first + 4).all(|n| self.helpers.get(n) == Some(&true))
+    }
 }
 
 /// An input of fragments as a plane: what the hardware interpolates and what remains to be added, 32 bits for each fragment.

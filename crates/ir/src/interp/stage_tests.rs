@@ -27,7 +27,7 @@ fn vertices() {
         invocations: 20,
         values: [((Slot::Location(1), 2), (0..20).map(|n| 100 * n).collect())].into(),
         builtins: [(Builtin::VertexIndex, (0..20).collect())].into(),
-        helpers: Vec::new(),
+        ..StageInputs::default()
     };
     let (out, _) = run_stage(text, stage, vec![0; 4]);
     let want: Vec<Option<u32>> = (0..20).map(|n| Some(101 * n)).collect();
@@ -50,8 +50,8 @@ fn fragments() {
     let stage = StageInputs {
         invocations: 8,
         values: [((Slot::Location(0), 0), x.map(f32::to_bits).to_vec())].into(),
-        builtins: Default::default(),
         helpers: vec![false, true],
+        ..StageInputs::default()
     };
     let (out, bytes) = run_stage(text, stage, vec![0; 4]);
     let get = |component: u8| -> Vec<Option<f32>> {

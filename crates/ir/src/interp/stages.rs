@@ -3,6 +3,9 @@
 //! Sixteen invocations in a row are a batch. A helper runs along, but its stores, atomics and outputs have no effect, and what
 //! an atomic would have given it is undefined. A derivative reads the neighbour in the quad, which must be active; if it
 //! is not, the result is undefined.
+//!
+//! A quad that is dead from the start does not run: its lanes are as if they were not there. One that `demote` kills runs on, and
+//! its loads and lookups give what they give in others; nobody sees what comes of it.
 
 use super::Stop;
 use super::decode::{Code, Program};
@@ -26,7 +29,8 @@ impl Program<'_> {
         if self.module.stage == Stage::Fragment && !stage.invocations.is_multiple_of(4) {
             return Err(Stop::Unsupported("fragments come in quads".to_owned()));
         }
-        let helpers = vec![false; stage.invocations as usize];
+        let mut helpers = stage.helpers.clone();
+        helpers.resize(stage.invocations as usize, false);
         Ok(Some(StageOutputs { helpers, ..StageOutputs::default() }))
     }
 }
@@ -45,7 +49,7 @@ impl Runner<'_> {
         b.helpers = 0;
         for lane in 0..LANES {
             let n = first as usize + lane;
-            if n >= stage.invocations as usize {
+            if n >= stage.invocations as usize || stage.is_dead(n) {
                 *live &= !(1 << lane);
             }
             b.helpers |= (stage.helpers.get(n).copied().unwrap_or(false) as Mask) << lane;

@@ -5,9 +5,17 @@
 //! integers. [`search`] then draws inputs and lets the caller run them; an access outside a buffer makes that buffer
 //! larger or the integers smaller, a bounded number of times. Robust access is off everywhere, so an input that leads
 //! outside is disqualified, not the module.
+//!
+//! * [`images`]: contents and sizes of images, samplers
+//! * [`stages`]: what vertices and fragments are given
 
-use crate::exec::{Fault, ImageInput, Inputs};
-use crate::image::{Axis, Encoding, Format, ImageDesc, put_texel};
+mod images;
+mod stages;
+#[cfg(test)]
+mod tests;
+
+use crate::entity::Entity;
+use crate::exec::{Fault, Inputs};
 use crate::module::*;
 use crate::ops::Op;
 use crate::types::Type;
@@ -35,6 +43,8 @@ struct BufferUsage {
 #[derive(Clone, Debug)]
 pub struct Usage {
     by_res: Vec<BufferUsage>,
+    images: Vec<images::ImageUsage>,
+    interface: stages::Interface,
 }
 
 /// Ranges that the random values are drawn from.
@@ -46,6 +56,36 @@ pub struct Ranges {
     pub dim_min: u32,
     pub dim_max: u32,
     pub groups: [u32; 3],
+}
+
+/// What floats are like.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Floats {
+    /// Of both signs.
+    Signed,
+    /// 0 to 1: colours, places in an image, progress of a transition.
+    Unit,
+    /// Small whole numbers that are not negative: indices and places of texels.
+    Whole,
+}
+
+impl Floats {
+    /// Those of a seed. Compute programs index with integers; stages of the graphics pipeline are full of both.
+    fn of(module: &Module, seed: u64) -> Floats {
+        match (module.stage, seed % 4) {
+            (Stage::Compute, _) | (_, 0 | 2) => Floats::Signed,
+            (_, 1) => Floats::Unit,
+            _ => Floats::Whole,
+        }
+    }
+
+    fn draw(self, ranges: &Ranges, rng: &mut Random) -> f32 {
+        match self {
+            Floats::Signed => rng.float(),
+            Floats::Unit => rng.below(257) as f32 / 256.0,
+            Floats::Whole => rng.below(ranges.int_max as u64 + 1) as f32,
+        }
+    }
 }
 
 /// A small deterministic generator (splitmix64, Steele et al. 2014).
@@ -109,7 +149,7 @@ impl Usage {
             // Exact places say more than arrays.
             u.patterns.sort_by_key(|p| (p.stride != 0, p.offset, p.stride));
         }
-        Usage { by_res }
+        Usage { by_res, images: images::scan(module), interface: stages::scan(module) }
     }
 
     /// Draws inputs: every buffer with `bytes(resource)` bytes at least.
@@ -118,6 +158,17 @@ impl Usage {
         module: &Module,
         seed: u64,
         ranges: &Ranges,
+        bytes: impl Fn(Res, &Resource) -> u32,
+    ) -> Inputs {
+        self.draw_floats(module, seed, ranges, Floats::of(module, seed), bytes)
+    }
+
+    fn draw_floats(
+        &self,
+        module: &Module,
+        seed: u64,
+        ranges: &Ranges,
+        floats: Floats,
         bytes: impl Fn(Res, &Resource) -> u32,
     ) -> Inputs {
         let mut rng = Random(seed ^ 0x6b_656d_7065);
@@ -129,12 +180,12 @@ impl Usage {
             let small = matches!(r.kind, ResKind::UniformBuffer | ResKind::PushConstants);
             match r.kind {
                 ResKind::PushConstants => {
-                    let data = self.fill(u, least, small, ranges, &mut rng);
+                    let data = self.fill(u, least, small, ranges, floats, &mut rng);
                     inputs = inputs.push(data);
                 }
                 ResKind::StorageBuffer | ResKind::UniformBuffer => {
                     for element in 0..r.elements.clamp(1, 8) {
-                        let data = self.fill(u, size, small, ranges, &mut rng);
+                        let data = self.fill(u, size, small, ranges, floats, &mut rng);
                         // Several declarations may name the same binding: one buffer, as large as any wants it.
                         let known = inputs
                             .buffers
@@ -152,23 +203,39 @@ impl Usage {
                         }
                     }
                 }
-                ResKind::Image | ResKind::Texture => draw_images(module, r, ranges, &mut rng, &mut inputs),
-                ResKind::Sampler | ResKind::Other => {}
+                ResKind::Image | ResKind::Texture => {
+                    let usage = self.images[res.index()];
+                    images::draw(module, r, usage, ranges, floats, &mut rng, &mut inputs);
+                }
+                ResKind::Sampler => images::draw_samplers(r, self.images[res.index()], &mut rng, &mut inputs),
+                ResKind::Other => {}
             }
+        }
+        if module.stage != Stage::Compute {
+            stages::draw(module, &self.interface, ranges, floats, &mut rng, &mut inputs);
         }
         inputs
     }
 
-    fn fill(&self, u: &BufferUsage, size: u32, small: bool, ranges: &Ranges, rng: &mut Random) -> Vec<u8> {
+    fn fill(
+        &self,
+        u: &BufferUsage,
+        size: u32,
+        small: bool,
+        ranges: &Ranges,
+        floats: Floats,
+        rng: &mut Random,
+    ) -> Vec<u8> {
         let mut out = vec![0u8; size as usize];
         // The default, where nothing was recognised: words with few bits.
         let mut word = 0;
         while word + 4 <= size {
             let kind = u.patterns.iter().find(|p| covers(p, word));
             let bits: u32 = match kind.map(|p| p.ty) {
-                Some(Type::F32) => rng.float().to_bits(),
+                Some(Type::F32) => floats.draw(ranges, rng).to_bits(),
                 Some(Type::F16) => {
-                    let h = |rng: &mut Random| crate::eval::f32_to_f16(rng.float().to_bits()) as u32;
+                    let h =
+                        |rng: &mut Random| crate::eval::f32_to_f16(floats.draw(ranges, rng).to_bits()) as u32;
                     h(rng) | h(rng) << 16
                 }
                 Some(Type::I8) => (rng.bits() as u32) & 0x7f7f_7f7f,
@@ -188,58 +255,6 @@ impl Usage {
         out
     }
 }
-
-/// Images that hold a texel for every invocation, and some more for small coordinates that are computed.
-fn draw_images(module: &Module, r: &Resource, ranges: &Ranges, rng: &mut Random, inputs: &mut Inputs) {
-    let Some(info) = r.image else { return };
-    let extent = |axis: usize, least: u32| {
-        let invocations = module.workgroup_size[axis].saturating_mul(ranges.groups[axis]);
-        invocations.clamp(least, LARGEST_EXTENT)
-    };
-    let cube = extent(0, LEAST_EXTENT).max(extent(1, LEAST_EXTENT));
-    let size = info.axes().iter().map(|&axis| match (axis, info.dim) {
-        (_, crate::image::Dim::Cube) if axis.shrinks() => cube,
-        (Axis::Width, crate::image::Dim::D1 | crate::image::Dim::Buffer) => {
-            (0..3).fold(1, |n: u32, k| n.saturating_mul(extent(k, 1))).clamp(LEAST_EXTENT, LARGEST_EXTENT)
-        }
-        (Axis::Width, _) => extent(0, LEAST_EXTENT),
-        (Axis::Height, _) => extent(1, LEAST_EXTENT),
-        _ => extent(2, LEAST_LAYERS),
-    });
-    let size: Vec<u32> = size.collect();
-    let formats: &[Format] = match r.kind {
-        ResKind::Texture if info.component == crate::image::Component::F32 => {
-            &[Format::Rgba32f, Format::Rgba8, Format::Rgba16f]
-        }
-        _ => &[info.storage_format()],
-    };
-    let format = formats[rng.below(formats.len() as u64) as usize];
-    let desc = ImageDesc::new(&info, format, &size);
-    if desc.check().is_err() {
-        return;
-    }
-    for element in 0..r.elements.clamp(1, 8) {
-        let (set, binding) = (r.set, r.binding);
-        if inputs.images.iter().any(|i| (i.set, i.binding, i.element) == (set, binding, element)) {
-            continue;
-        }
-        let mut bytes = vec![0; desc.bytes() as usize];
-        for texel in bytes.chunks_exact_mut(format.bytes() as usize) {
-            let words = match format.encoding() {
-                Encoding::Unorm | Encoding::Snorm => [(); 4].map(|()| rng.bits() as u32),
-                Encoding::Float => format.encode([(); 4].map(|()| rng.float().to_bits())),
-                _ => format.encode([(); 4].map(|()| rng.below(ranges.int_max as u64 + 1) as u32)),
-            };
-            put_texel(texel, &words);
-        }
-        inputs.images.push(ImageInput { set, binding, element, desc, bytes });
-    }
-}
-
-/// Extents that images are drawn with.
-const LEAST_EXTENT: u32 = 16;
-const LARGEST_EXTENT: u32 = 256;
-const LEAST_LAYERS: u32 = 4;
 
 fn covers(p: &Pattern, word: u32) -> bool {
     let len = (p.count * p.ty.bytes()).max(1);
@@ -310,7 +325,13 @@ pub fn search(
     let mut last = String::from("no attempt");
     for attempt in 0..ATTEMPTS {
         let ranges = Ranges { int_max, dim_min, dim_max, groups };
-        let inputs = usage.draw(module, seed.wrapping_add((attempt as u64) << 32), &ranges, |_, _| size);
+        // Addresses of a graphics stage are often made of floats.
+        let floats = match (module.stage, attempt) {
+            (Stage::Vertex | Stage::Fragment, 3..) => Floats::Whole,
+            _ => Floats::of(module, seed),
+        };
+        let draw = seed.wrapping_add((attempt as u64) << 32);
+        let inputs = usage.draw_floats(module, draw, &ranges, floats, |_, _| size);
         match run(&inputs) {
             Verdict::Fine => return Ok(inputs),
             Verdict::Outside(fault) => {

@@ -1,0 +1,380 @@
+//! The judge of graphics stages: `cargo xtask simulate --stage vertex|fragment|all [--source] [--want N] [--step N]
+//! [--only TEXT] [--seeds N] [--target T] [--level 0|1|2] [-v]`.
+//!
+//! * Without `--source`: what code gives for vertices or fragments, and what it leaves in buffers and images, must be what the
+//!   interpreter gives for the lowered form, bit for bit. Vertex shaders are judged as both of their programs ([`Variant`]).
+//! * With `--source`: the same for the optimised form at each level against the source form, both by the interpreter. No target
+//!   takes part, so this judges front end, optimiser and the inputs.
+//!
+//! What the interpreter calls undefined may be anything on the other side; helpers give nothing on either. A module *counts*
+//! by the rules of `simulate`: at least 90 % of its words (of its instructions in the source form) were executed
+//! over at most 16 seeds, outputs differ between seeds, and everything was equal.
+
+use crate::corpus::{self, Entry};
+use crate::judge::{self, Trouble};
+use crate::simulate::{Fate, table};
+use kempe_ir::exec::{Environment, Inputs, Sizes};
+use kempe_ir::inputs::{Usage, Verdict, search};
+use kempe_ir::interp::{self, Form, Stop};
+use kempe_ir::io::StageOutputs;
+use kempe_ir::{Module, Stage};
+use kempe_opt::Level;
+use kempe_v3d::instr::Version;
+use rayon::prelude::*;
+use std::panic::AssertUnwindSafe;
+use std::process::ExitCode;
+
+/// Which of the programs that are made of a shader.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Variant {
+    /// Of a fragment shader; of a vertex shader the one that gives the varyings.
+    Render,
+    /// Of a vertex shader: positions only.
+    Binning,
+}
+
+impl Variant {
+    /// Programs that a stage has.
+    pub fn of(stage: Stage) -> &'static [Variant] {
+        if stage == Stage::Vertex { &[Variant::Render, Variant::Binning] } else { &[Variant::Render] }
+    }
+}
+
+/// What a run of a stage gave.
+pub struct Ran {
+    pub stage: StageOutputs,
+    /// Buffers, then images.
+    pub memory: Vec<Vec<u8>>,
+    /// Word by word (instruction by instruction): executed.
+    pub executed: Vec<bool>,
+}
+
+/// Code of a stage, and what it must equal.
+pub struct Made {
+    pub lowered: Module,
+}
+
+/// Compiles a stage. No target takes one yet; this and [`run_code`] are all that the judge needs of one.
+pub fn make(
+    _m: &Module,
+    version: Version,
+    _variant: Variant,
+    _options: &judge::Options,
+) -> Result<Made, String> {
+    Err(format!("{} takes no graphics stages yet", version.name()))
+}
+
+/// Runs code on the simulator.
+pub fn run_code(_made: &Made, _inputs: &Inputs, _schedule: u64) -> Result<Ran, Trouble> {
+    Err(Trouble::Setup("the simulator runs no graphics stages yet".to_owned()))
+}
+
+/// Runs a module by the interpreter.
+pub fn interpret(m: &Module, inputs: &Inputs, sizes: Sizes, form: Form) -> Result<Ran, Trouble> {
+    let env = Environment::new(m, inputs, sizes).map_err(Trouble::Setup)?;
+    let options = interp::Options { form, step_limit: judge::STEPS, ..interp::Options::source() };
+    let outcome = interp::run(m, &env, &options).map_err(Trouble::Input)?;
+    if !outcome.undefined.is_empty() {
+        return Err(Trouble::Setup("it depends on what is undefined".to_owned()));
+    }
+    let mut memory: Vec<Vec<u8>> =
+        env.buffer_contents(&outcome.memory).into_iter().map(<[u8]>::to_vec).collect();
+    memory.extend(env.image_contents(&outcome.memory).into_iter().map(<[u8]>::to_vec));
+    let blocks = m.func.layout.iter().zip(&outcome.visits);
+    let executed =
+        blocks.flat_map(|(&b, &n)| std::iter::repeat_n(n > 0, m.func.blocks[b].insts.len() + 1)).collect();
+    let stage = outcome.stage.ok_or_else(|| Trouble::Setup("no graphics stage".to_owned()))?;
+    Ok(Ran { stage, memory, executed })
+}
+
+/// What the one side defines, the other side must give.
+pub fn same(want: &Ran, got: &Ran) -> Result<(), String> {
+    for (n, (a, b)) in want.memory.iter().zip(&got.memory).enumerate() {
+        if let Some(at) = a.iter().zip(b).position(|(a, b)| a != b) {
+            return Err(format!(
+                "buffer or image {n} differs at byte {at}: {:#04x} for {:#04x}",
+                b[at], a[at]
+            ));
+        }
+    }
+    for (n, (a, b)) in want.stage.helpers.iter().zip(&got.stage.helpers).enumerate() {
+        if a != b {
+            return Err(format!("invocation {n} has {} effect at the end", if *b { "no" } else { "an" }));
+        }
+    }
+    for (place, list) in &want.stage.values {
+        let (slot, component, index) = place;
+        let other = got.stage.values.get(place);
+        for (n, v) in list.iter().enumerate() {
+            let Some(v) = v else { continue };
+            // What a helper gave before it became one has no effect.
+            if want.stage.helpers.get(n) == Some(&true) {
+                continue;
+            }
+            let g = other.and_then(|l| l.get(n)).copied().flatten();
+            if g != Some(*v) {
+                let g = g.map_or("nothing".to_owned(), |g| format!("{g:#010x}"));
+                return Err(format!(
+                    "{slot:?} component {component} index {index} of invocation {n}: {g} for {v:#010x}"
+                ));
+            }
+        }
+    }
+    // What nobody gave.
+    for (place, list) in &got.stage.values {
+        if !want.stage.values.contains_key(place) && list.iter().any(Option::is_some) {
+            return Err(format!("{place:?} is given, and the other side gives none"));
+        }
+    }
+    Ok(())
+}
+
+/// What a module is compared with.
+pub enum Other {
+    /// Its optimised forms.
+    Forms(Vec<(Level, Module)>),
+    Code(Vec<(Variant, Made)>),
+}
+
+/// The optimised forms of a module.
+pub fn forms(m: &Module, levels: &[Level]) -> Result<Other, String> {
+    let mut list = Vec::new();
+    for &level in levels {
+        let mut optimised = m.clone();
+        kempe_opt::optimise(&mut optimised, level);
+        if let Err(e) = kempe_ir::verify::verify(&optimised) {
+            return Err(format!("not well-formed after {level:?}: {e:?}"));
+        }
+        list.push((level, optimised));
+    }
+    Ok(Other::Forms(list))
+}
+
+/// Compares a module with its other forms on one input. Gives what the source form computed, and what was executed.
+pub fn compare(m: &Module, other: &Other, inputs: &Inputs, schedule: u64) -> Result<Ran, Trouble> {
+    judge::screen(m, inputs)?;
+    let form = interp::Options::source().form;
+    let mut source = interpret(m, inputs, Sizes::source(), form)?;
+    match other {
+        Other::Forms(list) => {
+            for (level, optimised) in list {
+                let got = interpret(optimised, inputs, Sizes::source(), form).map_err(|e| {
+                    let why = match e {
+                        Trouble::Input(stop) => stop.to_string(),
+                        Trouble::Setup(s) | Trouble::Wrong(s) => s,
+                    };
+                    Trouble::Wrong(format!("{level:?}: {why}"))
+                })?;
+                same(&source, &got).map_err(|e| Trouble::Wrong(format!("{level:?}: {e}")))?;
+            }
+        }
+        Other::Code(list) => {
+            let mut executed = Vec::new();
+            for (variant, made) in list {
+                let want = interpret(&made.lowered, inputs, Sizes::source(), Form::Machine)?;
+                let got = run_code(made, inputs, schedule)?;
+                same(&want, &got).map_err(|e| Trouble::Wrong(format!("{variant:?}: {e}")))?;
+                executed.extend(got.executed);
+            }
+            source.executed = executed;
+        }
+    }
+    Ok(source)
+}
+
+/// A check on what `differ` means for stages: anything that somebody sees.
+fn seen(ran: &Ran) -> (Vec<Vec<u8>>, Vec<Option<u32>>) {
+    (ran.memory.clone(), ran.stage.values.values().flatten().copied().collect())
+}
+
+/// Runs a module on its seeds.
+pub fn judge_module(m: &Module, other: &Other, seeds: u32) -> Fate {
+    let usage = Usage::scan(m);
+    let mut executed: Vec<bool> = Vec::new();
+    let (mut first, mut differ) = (None, false);
+    let (mut ran, mut last) = (0, String::new());
+    let coverage = |list: &[bool]| list.iter().filter(|&&e| e).count() as f64 / list.len().max(1) as f64;
+    for seed in 0..seeds as u64 {
+        let (mut agreed, mut wrong) = (None, None);
+        let found = search(m, &usage, seed, |inputs| match compare(m, other, inputs, seed % 5) {
+            Ok(a) => {
+                agreed = Some(a);
+                Verdict::Fine
+            }
+            Err(Trouble::Input(Stop::Fault { fault, .. })) => Verdict::Outside(fault),
+            Err(Trouble::Input(stop)) => Verdict::Useless(stop.to_string()),
+            Err(Trouble::Setup(s)) => Verdict::Useless(s),
+            Err(Trouble::Wrong(s)) => {
+                wrong = Some(format!("seed {seed}: {s}"));
+                Verdict::Fine
+            }
+        });
+        if let Some(w) = wrong {
+            return Fate::Wrong(w);
+        }
+        match (found, agreed) {
+            (Ok(_), Some(a)) => {
+                ran += 1;
+                executed.resize(a.executed.len(), false);
+                for (e, n) in executed.iter_mut().zip(&a.executed) {
+                    *e |= n;
+                }
+                let seen = seen(&a);
+                differ |= first.as_ref().is_some_and(|f| *f != seen);
+                first.get_or_insert(seen);
+            }
+            (Err(why), _) => last = why,
+            (Ok(_), None) => {}
+        }
+        if ran >= 3 && differ && coverage(&executed) >= 0.97 {
+            break;
+        }
+    }
+    let coverage = coverage(&executed);
+    match ran {
+        0 => Fate::NoInput(last),
+        seeds if coverage >= 0.9 && differ => Fate::Counts { seeds, coverage },
+        seeds => Fate::Thin { seeds, coverage, differ },
+    }
+}
+
+/// How to judge.
+#[derive(Clone)]
+pub struct How {
+    /// `None`: the source form.
+    pub target: Option<Version>,
+    pub options: judge::Options,
+    pub levels: Vec<Level>,
+    pub seeds: u32,
+}
+
+/// Runs one module of the corpus.
+pub fn judge_entry(e: &Entry, how: &How) -> Fate {
+    let run = || match load(e) {
+        Ok(m) => judge_one(&m, how),
+        Err(why) => Fate::NotCompiled(why),
+    };
+    std::panic::catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|p| {
+        let text = p.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| p.downcast_ref::<&str>().map(|s| (*s).to_owned()));
+        Fate::Wrong(format!("panic: {}", text.unwrap_or_default()))
+    })
+}
+
+fn load(e: &Entry) -> Result<Module, String> {
+    let bytes = std::fs::read(&e.path).map_err(|e| e.to_string())?;
+    let options = kempe_front::Options { spec: e.suggested.clone(), ..kempe_front::Options::default() };
+    let modules = kempe_front::compile(&e.file, &bytes, kempe_front::Language::Spirv, &options)
+        .map_err(|e| e.to_string())?;
+    modules.into_iter().next().ok_or_else(|| "no entry point".to_owned())
+}
+
+fn judge_one(m: &Module, how: &How) -> Fate {
+    let other = match how.target {
+        None => match forms(m, &how.levels) {
+            Ok(o) => o,
+            Err(why) => return Fate::Wrong(why),
+        },
+        Some(version) => {
+            let made: Result<Vec<_>, String> = Variant::of(m.stage)
+                .iter()
+                .map(|&v| make(m, version, v, &how.options).map(|made| (v, made)))
+                .collect();
+            match made {
+                Ok(list) => Other::Code(list),
+                Err(why) => return Fate::NotCompiled(why),
+            }
+        }
+    };
+    judge_module(m, &other, how.seeds)
+}
+
+/// Modules of the corpus that are of these stages.
+pub fn of_stage(e: &Entry, stage: &str) -> bool {
+    match stage {
+        "vertex" => e.stage == "vert",
+        "fragment" => e.stage == "frag",
+        _ => matches!(e.stage.as_str(), "vert" | "frag"),
+    }
+}
+
+pub fn run(stage: &str, args: &[String]) -> ExitCode {
+    let value = |name: &str| args.iter().position(|a| a == name).and_then(|n| args.get(n + 1)).cloned();
+    let number = |name: &str, default: usize| value(name).and_then(|v| v.parse().ok()).unwrap_or(default);
+    let source = args.iter().any(|a| a == "--source");
+    let verbose = args.iter().any(|a| a == "-v");
+    let mut levels = vec![Level::O0, Level::O1, Level::O2];
+    if let Some(n) = value("--level").and_then(|v| v.parse().ok()) {
+        levels = levels.into_iter().skip(n).take(1).collect();
+    }
+    let entries = match corpus::entries() {
+        Ok(e) => e,
+        Err(e) => {
+            println!("simulate: skipped: {e}");
+            return ExitCode::SUCCESS;
+        }
+    };
+    let only = value("--only");
+    let chosen: Vec<Entry> = entries
+        .into_iter()
+        .filter(|e| of_stage(e, stage))
+        .filter(|e| only.as_ref().is_none_or(|o| e.file.contains(o.as_str())))
+        .step_by(number("--step", 1).max(1))
+        .take(number("--want", usize::MAX))
+        .collect();
+    let mut options = judge::Options::default();
+    if value("--level").is_some() {
+        options.level = levels.first().copied().unwrap_or(Level::O2);
+    }
+    let targets: Vec<Option<Version>> = if source {
+        vec![None]
+    } else {
+        let wanted = |v: &Version| value("--target").is_none_or(|t| t == v.name());
+        Version::ALL.into_iter().filter(wanted).map(Some).collect()
+    };
+    let mut failed = false;
+    std::panic::set_hook(Box::new(|_| {}));
+    for target in targets {
+        let how = How { target, options, levels: levels.clone(), seeds: number("--seeds", 16) as u32 };
+        let start = std::time::Instant::now();
+        let fates: Vec<Fate> = chosen.par_iter().map(|e| judge_entry(e, &how)).collect();
+        let name = target.map_or("source", |t| t.name());
+        failed |= table(name, &chosen, &fates, verbose, start.elapsed());
+    }
+    if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A few modules of each stage; the whole corpus is for the command.
+    #[test]
+    fn corpus_sample_keeps_its_meaning() {
+        let entries = match corpus::entries() {
+            Ok(e) => e,
+            Err(e) => {
+                eprintln!("skipped: {e}");
+                return;
+            }
+        };
+        let how = How {
+            target: None,
+            options: judge::Options::default(),
+            levels: vec![Level::O0, Level::O2],
+            seeds: 2,
+        };
+        let mut ran = 0;
+        for (stage, step) in [("vertex", 41), ("fragment", 67)] {
+            let list: Vec<&Entry> = entries.iter().filter(|e| of_stage(e, stage)).step_by(step).collect();
+            for e in list {
+                match judge_entry(e, &how) {
+                    Fate::Wrong(why) => panic!("{}: {why}", e.file),
+                    Fate::Counts { .. } | Fate::Thin { .. } => ran += 1,
+                    Fate::NoInput(_) | Fate::NotCompiled(_) => {}
+                }
+            }
+        }
+        assert!(ran >= 20, "{ran}");
+    }
+}
