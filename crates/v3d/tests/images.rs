@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::simulate_in;
+use common::{numbered, simulate_in};
 use kempe_ir::exec::{Environment, Inputs, Sizes};
 use kempe_ir::image::{Component, Format, ImageDesc, put_texel};
 use kempe_ir::inputs::Random;
@@ -55,22 +55,8 @@ fn module(resources: &[String], body: &str) -> Module {
   %odd:i32 = and.i32 %x, %one
   %is_odd:bool = ieq.i32 %odd, %one
 ";
-    let mut names: Vec<&str> = Vec::new();
-    let all = format!("{head}{body}");
-    let mut rest = all.as_str();
-    while let Some(at) = rest.find('%') {
-        t.push_str(&rest[..=at]);
-        rest = &rest[at + 1..];
-        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
-        let name = &rest[..end];
-        let n = names.iter().position(|&k| k == name).unwrap_or_else(|| {
-            names.push(name);
-            names.len() - 1
-        });
-        t.push_str(&n.to_string());
-        rest = &rest[end..];
-    }
-    t.push_str(rest);
+    t.push_str(&format!("{head}{body}"));
+    let t = numbered(&t);
     let m = text::parse(&t).unwrap_or_else(|e| panic!("{e}\n{t}"));
     verify(&m).unwrap_or_else(|e| panic!("{}\n{t}", e[0]));
     m
