@@ -12,7 +12,8 @@
 //! * [`wide`]: 64-bit integers; [`narrow`]: 8 and 16-bit integers and halves; [`convert`]: conversions
 //! * [`math`]: special functions, bit operations; [`divide`]: integer division
 //! * [`address`], [`memory`]: addresses, loads, stores, atomics
-//! * [`images`]: texels and sizes of images; [`samples`]: lookups through samplers
+//! * [`images`]: texels and sizes of images; [`samples`]: lookups through samplers; [`elements`]: arrays of
+//!   them
 //! * [`builtins`]: what an invocation knows of itself, and the start state that this is read from
 //! * [`stages`]: inputs and outputs of vertex and fragment programs; [`exits`]: the one place where they end
 //! * [`lanes`]: subgroup operations; [`share`]: may work-groups share batches; [`check()`]: the form that is left
@@ -26,6 +27,7 @@ mod builtins;
 mod check;
 mod convert;
 mod divide;
+mod elements;
 mod emit;
 mod exits;
 mod images;

@@ -6,19 +6,15 @@
 //! * Gradients become a level: half the logarithm of the larger sum of squares, which is
 //!   [`kempe_ir::sample::level_of`] without its roots.
 //! * Where there are no quads, levels that would come from them are the first.
-//! * Of an array indexed by a variable, one element after the other is tried: states are words of the uniform stream, not
-//!   values.
 //!
 //! Left out: variable offsets along three axes (the reference names fields for two), constant ones beyond four bits.
 
+use super::elements::Element;
 use super::*;
+use kempe_ir::Flags;
 use kempe_ir::image::{Axis, Dim};
 use kempe_ir::sample::{Level, Lookup, SampleImm, coordinates};
-use kempe_ir::{Flags, Res};
 use smallvec::smallvec;
-
-/// Most pairs of image and sampler that a lookup chooses from.
-const MOST_CHOICES: usize = 32;
 
 /// Level of detail of a place that does not move.
 const STILL: f32 = -126.0;
@@ -41,22 +37,6 @@ enum Detail {
     Operand(Value),
     /// Differences along x and y, with the factor of a cube.
     Gradient([SmallVec<[Value; 3]>; 2], Option<Value>),
-}
-
-/// Which element of an array of resources.
-enum Element {
-    Known(u32),
-    /// With the number of elements.
-    Variable(Value, u32),
-}
-
-impl Element {
-    fn choices(&self) -> std::ops::Range<u32> {
-        match *self {
-            Element::Known(n) => n..n.saturating_add(1),
-            Element::Variable(_, n) => 0..n,
-        }
-    }
 }
 
 impl Lower<'_> {
@@ -122,22 +102,12 @@ impl Lower<'_> {
         imm.machine = true;
         let results = inst.results.iter().map(|&r| self.src.ty(r)).collect();
         let access = Access { imm, ty: inst.ty, results, at, layer, reference, level, offset };
-        let values = self.choose(&access, &element, &sampler_element)?;
+        let values =
+            self.choose([element, sampler_element], &access.results, |l, pair| Ok(l.look_up(&access, pair)))?;
         for (&r, v) in inst.results.iter().zip(values) {
             self.set_one(r, v);
         }
         Ok(())
-    }
-
-    fn element(&self, res: Res, index: Option<Value>) -> Result<Element> {
-        let Some(index) = index else { return Ok(Element::Known(0)) };
-        if let Some(n) = self.e.value_of(index) {
-            return Ok(Element::Known(n));
-        }
-        match self.m.resources.get(res).map_or(0, |r| r.elements) {
-            0 => self.error("a variable index into an array without a size is not supported in a lookup"),
-            n => Ok(Element::Variable(index, n)),
-        }
     }
 
     /// Divides a direction by its largest magnitude; gives the factor.
@@ -190,58 +160,7 @@ impl Lower<'_> {
         Ok(Some(word))
     }
 
-    /// The lookup in the element that is meant; an index out of range is the last one.
-    fn choose(&mut self, a: &Access, element: &Element, sampler: &Element) -> Result<SmallVec<[Value; 4]>> {
-        let count = element.choices().len().saturating_mul(sampler.choices().len());
-        if count > MOST_CHOICES {
-            return self.error(format!(
-                "a lookup with a variable index that chooses from {count}: at most {MOST_CHOICES} are supported"
-            ));
-        }
-        let choices = element.choices().flat_map(|e| sampler.choices().map(move |s| (e, s)));
-        if count == 1 {
-            return match choices.into_iter().next() {
-                Some((e, s)) => self.look_up(a, e, s),
-                None => self.error("a lookup in nothing"),
-            };
-        }
-        let join = self.e.new_block();
-        let joined = a.results.iter().map(|&ty| self.e.param(join, ty)).collect();
-        for (n, (e, s)) in choices.enumerate() {
-            let mut next = None;
-            if n + 1 < count {
-                let mut meant = None;
-                for (element, k) in [(element, e), (sampler, s)] {
-                    if let Element::Variable(index, _) = *element {
-                        let k = self.e.i(k);
-                        let same = self.e.ieq(index, k);
-                        meant = Some(match meant {
-                            Some(m) => self.e.bool_op(Op::And, &[m, same]),
-                            None => same,
-                        });
-                    }
-                }
-                let cond = meant.unwrap_or_else(|| self.e.b(true));
-                let (here, other) = (self.e.new_block(), self.e.new_block());
-                let to = |block| Target { block, args: smallvec![] };
-                self.e.end(Term::Branch { cond, then: to(here), els: to(other) });
-                self.layout.push(here);
-                self.e.switch_to(here);
-                next = Some(other);
-            }
-            let values = self.look_up(a, e, s)?;
-            self.e.jump(join, &values);
-            if let Some(other) = next {
-                self.layout.push(other);
-                self.e.switch_to(other);
-            }
-        }
-        self.layout.push(join);
-        self.e.switch_to(join);
-        Ok(joined)
-    }
-
-    fn look_up(&mut self, a: &Access, element: u32, sampler: u32) -> Result<SmallVec<[Value; 4]>> {
+    fn look_up(&mut self, a: &Access, [element, sampler]: [u32; 2]) -> SmallVec<[Value; 4]> {
         let imm = SampleImm { element: element != 0, sampler_element: sampler != 0, ..a.imm };
         let mut args: SmallVec<[Value; 12]> = SmallVec::new();
         for n in [element, sampler].into_iter().filter(|&n| n != 0) {
@@ -262,7 +181,7 @@ impl Lower<'_> {
         let implicit = matches!(imm.level, Level::Implicit | Level::Bias);
         let op = if implicit { Op::SampleImplicit } else { Op::Sample };
         let i = self.e.inst(op, a.ty, Flags::NONE, Imm::Sample(imm), &args, &a.results);
-        Ok(self.e.func.insts[i].results.iter().copied().collect())
+        self.e.func.insts[i].results.iter().copied().collect()
     }
 
     /// The level that belongs to gradients.
