@@ -54,14 +54,17 @@ pub enum Level {
     Explicit,
     /// Operands: differences along x, then along y.
     Gradient,
+    /// The first level, without an operand: gathers, in the form for machines.
+    Base,
 }
 
 impl Level {
-    pub const NAMES: [(&'static str, Level); 4] = [
+    pub const NAMES: [(&'static str, Level); 5] = [
         ("implicit", Level::Implicit),
         ("bias", Level::Bias),
         ("explicit", Level::Explicit),
         ("gradient", Level::Gradient),
+        ("base", Level::Base),
     ];
 }
 
@@ -82,6 +85,11 @@ pub struct SampleImm {
     pub offset: bool,
     /// Coordinates are texels.
     pub pixels: bool,
+    /// The form that machines take: a cube's coordinates divided by their largest magnitude; the layer an i32, not
+    /// negative, and rounded; no gradients; `offset` one word with four bits of each axis, x lowest.
+    pub machine: bool,
+    /// In the form for machines: a constant offset, -8 to 7 each.
+    pub texels: [i8; 3],
 }
 
 impl SampleImm {
@@ -97,6 +105,8 @@ impl SampleImm {
             dref: false,
             offset: false,
             pixels: false,
+            machine: false,
+            texels: [0; 3],
         }
     }
 
@@ -115,17 +125,26 @@ impl SampleImm {
         let (i, f) = (Type::I32, Type::F32);
         let own = coordinates(info.dim);
         let mut out = vec![i; self.element as usize + self.sampler_element as usize];
-        out.extend(vec![f; own + info.arrayed as usize + self.dref as usize]);
+        out.extend(vec![f; own]);
+        if info.arrayed {
+            out.push(if self.machine { i } else { f });
+        }
+        out.extend(vec![f; self.dref as usize]);
         match self.level {
-            Level::Implicit => {}
+            Level::Implicit | Level::Base => {}
             Level::Bias | Level::Explicit => out.push(f),
             Level::Gradient => out.extend(vec![f; 2 * own]),
         }
         if self.offset {
-            out.extend(vec![i; own]);
+            out.extend(vec![i; if self.machine { 1 } else { own }]);
         }
         out
     }
+}
+
+/// The offsets that a word of the form for machines holds.
+pub fn unpack_offset(word: u32) -> [i32; 3] {
+    [0, 4, 8].map(|at| (word << (28 - at)) as i32 >> 28)
 }
 
 /// Coordinates of a lookup, without the layer.

@@ -14,6 +14,7 @@
 //! 4. for a predicated write the previous version, a use to which the def is tied.
 
 use crate::instr::{Op, Pack, Unpack};
+use crate::magic;
 use kempe_ir::io::Interpolation;
 use kempe_mir::UniformSource;
 
@@ -128,25 +129,69 @@ pub struct Coordinates {
     pub r: bool,
     /// Array layer or face.
     pub i: bool,
-    /// Level of detail.
+    /// Level of detail, or what is added to it.
     pub b: bool,
+    /// Reference of a comparison.
+    pub dref: bool,
+    /// Offset in texels.
+    pub off: bool,
 }
 
 impl Coordinates {
     /// Writes, that of S included.
     pub fn count(self) -> usize {
-        1 + [self.t, self.r, self.i, self.b].iter().filter(|&&x| x).count()
+        1 + self.registers().count()
+    }
+
+    /// The registers behind S in the order of their operands.
+    pub fn registers(self) -> impl Iterator<Item = u8> {
+        [
+            (self.t, magic::TMUT),
+            (self.r, magic::TMUR),
+            (self.i, magic::TMUI),
+            (self.b, magic::TMUB),
+            (self.dref, magic::TMUDREF),
+            (self.off, magic::TMUOFF),
+        ]
+        .into_iter()
+        .filter_map(|(there, register)| there.then_some(register))
     }
 }
 
-/// An access of the texture unit to a texel by its integer coordinates (reference 12.2).
+/// What the S coordinate is written to, which starts the access.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Start {
+    /// A texel by its integer coordinates.
+    #[default]
+    Texel,
+    /// A lookup with its level from the quad.
+    Quad,
+    /// A lookup in a cube.
+    Cube,
+    /// A lookup with its level given.
+    Level,
+}
+
+impl Start {
+    pub fn register(self) -> u8 {
+        match self {
+            Start::Texel => magic::TMUSF,
+            Start::Quad => magic::TMUS,
+            Start::Cube => magic::TMUSCM,
+            Start::Level => magic::TMUSLOD,
+        }
+    }
+}
+
+/// An access of the texture unit: to a texel, or through a sampler (reference 12.2).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct TextureOp {
     /// P0: the texture state with the mask of result words in its low bits.
     pub p0: UniformSource,
-    /// P1 and P2, where they are not the default.
-    pub p1: Option<u32>,
+    /// P1 and P2, where they are not the default. P1 has the state of a sampler in it.
+    pub p1: Option<UniformSource>,
     pub p2: Option<u32>,
+    pub start: Start,
     pub coordinates: Coordinates,
     /// Words written with it.
     pub data: u8,
@@ -154,6 +199,23 @@ pub struct TextureOp {
     pub results: u8,
     pub writes: bool,
     pub class: MemClass,
+}
+
+impl Default for TextureOp {
+    /// A texel access that does nothing.
+    fn default() -> TextureOp {
+        TextureOp {
+            p0: UniformSource::Const(0),
+            p1: None,
+            p2: None,
+            start: Start::default(),
+            coordinates: Coordinates::default(),
+            data: 0,
+            results: 0,
+            writes: false,
+            class: MemClass::READ_ONLY,
+        }
+    }
 }
 
 /// When a branch is taken.
@@ -190,7 +252,7 @@ pub enum MInst {
     TmuStore { ty: TmuType, count: u8, class: MemClass, test: Option<Test> },
     /// Atomic of operation code `op`; `data` data words (0: increment, decrement; 2: compare, new). One result.
     TmuAtomic { op: u8, data: u8, class: MemClass, test: Option<Test> },
-    /// A texel access: its uses are S, the other coordinates in their order, then data words.
+    /// An access of the texture unit: its uses are S, the other coordinates in their order, then data words.
     Texture { op: TextureOp, test: Option<Test> },
     /// `dst` in every lane = one bit for each lane where the test holds; with `live` of those only that exist, which are
     /// the lanes with a sample flag. The bit of lane k is bit k.

@@ -1,8 +1,10 @@
 //! Machine instructions before allocation as text: what stands behind the operands in a listing. `_` is the next use
 //! operand.
 
-use crate::instr::{Pack, Unpack, small_value};
+use crate::instr::{Pack, Unpack, Version, small_value};
+use crate::magic;
 use crate::mops::{Cmp, CmpOp, MInst, Src, Test, When};
+use kempe_mir::UniformSource;
 use std::fmt::{self, Display, Formatter};
 
 struct Operand(Src, Unpack);
@@ -116,14 +118,17 @@ impl Display for MInst {
             }
             MInst::Texture { op, test } => {
                 write!(f, "texture {:?}", op.p0)?;
-                for p in [op.p1, op.p2].into_iter().flatten() {
+                match op.p1 {
+                    Some(UniformSource::Const(p)) => write!(f, " {p:#x}")?,
+                    Some(p) => write!(f, " {p:?}")?,
+                    None => {}
+                }
+                if let Some(p) = op.p2 {
                     write!(f, " {p:#x}")?;
                 }
-                let c = op.coordinates;
-                for (used, name) in [(true, "s"), (c.t, "t"), (c.r, "r"), (c.i, "i"), (c.b, "b")] {
-                    if used {
-                        write!(f, " {name}")?;
-                    }
+                for n in [op.start.register()].into_iter().chain(op.coordinates.registers()) {
+                    // 33 to 46 mean the same on both versions.
+                    write!(f, " {}", magic::name(Version::V71, n).unwrap_or("?"))?;
                 }
                 write!(f, " data x{} class {}", op.data, op.class.0)?;
                 guard(f, test)

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::simulate_in;
+use common::{numbered, simulate_in};
 use kempe_ir::exec::{Environment, Inputs, Sizes};
 use kempe_ir::image::{Component, Format, ImageDesc, put_texel};
 use kempe_ir::inputs::Random;
@@ -55,22 +55,8 @@ fn module(resources: &[String], body: &str) -> Module {
   %odd:i32 = and.i32 %x, %one
   %is_odd:bool = ieq.i32 %odd, %one
 ";
-    let mut names: Vec<&str> = Vec::new();
-    let all = format!("{head}{body}");
-    let mut rest = all.as_str();
-    while let Some(at) = rest.find('%') {
-        t.push_str(&rest[..=at]);
-        rest = &rest[at + 1..];
-        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
-        let name = &rest[..end];
-        let n = names.iter().position(|&k| k == name).unwrap_or_else(|| {
-            names.push(name);
-            names.len() - 1
-        });
-        t.push_str(&n.to_string());
-        rest = &rest[end..];
-    }
-    t.push_str(rest);
+    t.push_str(&format!("{head}{body}"));
+    let t = numbered(&t);
     let m = text::parse(&t).unwrap_or_else(|e| panic!("{e}\n{t}"));
     verify(&m).unwrap_or_else(|e| panic!("{}\n{t}", e[0]));
     m
@@ -344,4 +330,51 @@ fn outside() {
     let a = compile(load.clone(), Version::V71, &Options::default(), &mut ()).unwrap();
     let e = run(&load, &a, Version::V71, &inputs).unwrap_err();
     assert!(e.starts_with("memory:") && e.contains("texel 7, 0 lies outside of the image `r0`"), "{e}");
+}
+
+/// Arrays of images indexed by a variable, in straight code and under a condition.
+#[test]
+fn variable_indices() {
+    let m = module(
+        &[
+            resource("texture", 0, 3, "float 2d"),
+            resource("image", 1, 2, "float 2d format rgba8"),
+            resource("image", 2, 2, "uint 1d format r32ui"),
+        ],
+        "  %k:i32 = and.i32 %x, %three
+  %big:bool = ieq.i32 %k, %three
+  %e:i32 = select.i32 %big, %one, %k
+  %a:f32, %d:f32 = image_load.f32 <@0 color mask 9 element> %e, %x, %y
+  %w:i32, %h:i32 = image_size.i32 <@0 color element> %e
+  branch %is_odd, b1, b2
+b1:
+  %half:i32 = lshr.i32 %k, %one
+  image_store.f32 <@1 color element> %half, %x, %y, %d, %a, %d, %a
+  %old:i32 = image_atomic.i32 <@2 add element> %half, %y, %w
+  jump b2
+b2:
+  %more:i32 = imul.i32 %w, %h
+  %g1:i32 = and.i32 %g, %one
+  %old2:i32 = image_atomic.i32 <@2 add element> %g1, %flat, %more
+  return
+",
+    );
+    let mut rng = Random(9);
+    let mut inputs = Inputs::new(GROUPS);
+    for element in 0..3 {
+        let d = desc(&m, 0, Format::Rgba32f, &[WIDTH + element, 2]);
+        let bytes =
+            texels(Format::Rgba32f, 2 * (30 + element as u64), || [(); 4].map(|()| rng.float().to_bits()));
+        inputs = inputs.image(0, 0, d, bytes);
+        inputs.images.last_mut().unwrap().element = element;
+    }
+    for element in 0..2 {
+        inputs = inputs.image(0, 1, desc(&m, 1, Format::Rgba8, &[WIDTH, 2]), Vec::new());
+        inputs.images.last_mut().unwrap().element = element;
+    }
+    for element in 0..2 {
+        inputs = inputs.image(0, 2, desc(&m, 2, Format::R32ui, &[60]), Vec::new());
+        inputs.images.last_mut().unwrap().element = element;
+    }
+    judge(&m, &inputs, "variable indices");
 }

@@ -1,14 +1,19 @@
 //! Lookups through samplers. A lookup whose level comes from the quad is undefined where a neighbour is missing; outside of
 //! fragment shaders such a lookup reads the first level.
+//!
+//! Directions of a cube have any length. Differences are those of directions whose largest component has magnitude 1, as the
+//! face is; gradients are divided by the magnitude of the largest component.
 
 use super::Stop;
 use super::error::Shadow;
 use super::lanes::{Mask, lanes};
 use super::run::{Batch, Runner};
 use crate::exec::{LANES, PlacedImage};
-use crate::image::{ImageInfo, Texel, texel_words};
+use crate::image::{Dim, ImageInfo, Texel, texel_words};
 use crate::module::{Inst, Stage};
-use crate::sample::{Image, Level, Lookup, Request, SampleImm, Sampler, coordinates, level_of};
+use crate::sample::{
+    Image, Level, Lookup, Request, SampleImm, Sampler, coordinates, level_of, unpack_offset,
+};
 
 /// A decoded lookup.
 pub(super) struct SampleAccess {
@@ -59,11 +64,22 @@ impl Runner<'_> {
             Level::Gradient => Some([operands.rows(b, own), operands.rows(b, own)]),
             _ => None,
         };
-        let offset = if a.imm.offset { operands.rows(b, own) } else { [[0; LANES]; 3] };
+        let machine = a.imm.machine;
+        let offset = match (a.imm.offset, machine) {
+            (true, true) => operands.next(b).map(unpack_offset),
+            (true, false) => {
+                let rows = operands.rows(b, own);
+                std::array::from_fn(|i| rows.map(|r| r[i] as i32))
+            }
+            _ => [a.imm.texels.map(i32::from); LANES],
+        };
         let implicit = matches!(a.imm.level, Level::Implicit | Level::Bias);
         let quads = implicit && program.module.stage == Stage::Fragment;
         let poison = a.args.iter().fold(0, |p, &s| p | b.regs.poison(s));
         let f = |rows: &[[u32; LANES]; 3], i: usize| rows.map(|r| f32::from_bits(r[i]));
+        let cube = a.info.dim == Dim::Cube && !machine;
+        // By what differences of a cube are divided.
+        let length = |i: usize| if cube { f(&at, i).iter().fold(0f32, |m, c| m.max(c.abs())) } else { 1.0 };
         let mut out = [[0u32; 4]; LANES];
         let mut undefined: Mask = poison & b.active;
         for i in lanes(b.active) {
@@ -79,8 +95,9 @@ impl Runner<'_> {
             };
             let sampler = Sampler { unnormalised: sampler.unnormalised || a.imm.pixels, ..sampler };
             let differences = if quads {
+                let scaled = |i: usize| f(&at, i).map(|c| c / length(i));
                 let pair = |bit: usize| {
-                    let (low, high) = (f(&at, i & !bit), f(&at, i | bit));
+                    let (low, high) = (scaled(i & !bit), scaled(i | bit));
                     std::array::from_fn(|k| high[k] - low[k])
                 };
                 let quad: Mask = 0b1111 << (i & !3);
@@ -89,7 +106,7 @@ impl Runner<'_> {
                 }
                 Some([pair(1), pair(2)])
             } else {
-                gradient.as_ref().map(|g| [f(&g[0], i), f(&g[1], i)])
+                gradient.as_ref().map(|g| [0, 1].map(|n: usize| f(&g[n], i).map(|d| d / length(i))))
             };
             let level = match differences {
                 Some([dx, dy]) => level_of(&image.desc, &sampler, dx, dy),
@@ -98,14 +115,14 @@ impl Runner<'_> {
             let request = Request {
                 lookup: a.imm.lookup,
                 at: f(&at, i),
-                layer: f32::from_bits(layer[i]),
+                layer: if machine { layer[i] as i32 as f32 } else { f32::from_bits(layer[i]) },
                 reference: reference.map(|r| f32::from_bits(r[i])),
                 level: match a.imm.level {
                     Level::Explicit => f32::from_bits(extra[i]),
                     Level::Bias => level + f32::from_bits(extra[i]),
                     _ => level,
                 },
-                offset: offset.map(|r| r[i] as i32),
+                offset: offset[i],
             };
             out[i] = self.look_up(a, image, &sampler, &request);
         }

@@ -706,6 +706,16 @@ impl Parser {
                 i.dref = l.keyword("dref");
                 i.offset = l.keyword("offset");
                 i.pixels = l.keyword("pixels");
+                i.machine = l.keyword("machine");
+                if i.machine {
+                    for t in &mut i.texels {
+                        let n = l.i32()?;
+                        *t = match i8::try_from(n) {
+                            Ok(n) => n,
+                            Err(_) => return l.fail(format!("an offset of {n} texels")),
+                        };
+                    }
+                }
                 Imm::Sample(i)
             }
             Op::Input | Op::Output => {

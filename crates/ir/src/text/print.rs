@@ -285,6 +285,10 @@ fn immediate(s: &mut String, imm: &Imm) {
             for (_, name) in flags.iter().filter(|f| f.0) {
                 let _ = write!(s, " {name}");
             }
+            if i.machine {
+                let [x, y, z] = i.texels;
+                let _ = write!(s, " machine {x} {y} {z}");
+            }
             write!(s, ">")
         }
         Imm::Io(io) => {

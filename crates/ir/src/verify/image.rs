@@ -132,8 +132,17 @@ pub(super) fn check_sample(
         return Err(format!("has the type {} instead of {component}", inst.ty));
     }
     let count = imm.results();
-    if imm.mask > 15 || count == 0 || imm.dref && (count != 1 || info.component != Component::F32) {
+    let compared =
+        imm.dref && (imm.lookup == Lookup::Color && imm.mask != 1 || info.component != Component::F32);
+    if imm.mask > 15 || count == 0 || compared {
         return Err(format!("mask {}", imm.mask));
+    }
+    if imm.machine && imm.level == Level::Gradient || !imm.machine && imm.level == Level::Base {
+        return Err("a level of detail of the other form".to_owned());
+    }
+    let fits = imm.texels.iter().all(|t| (-8..8).contains(t));
+    if !fits || imm.texels != [0; 3] && (imm.offset || !imm.machine) {
+        return Err("an offset that does not fit the form".to_owned());
     }
     match_types("operand", &imm.operands(&info), args)?;
     match_types("result", &vec![component; count], results)

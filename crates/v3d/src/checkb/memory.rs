@@ -100,7 +100,7 @@ impl Machine<'_> {
     }
 
     /// An access of the texture unit starts.
-    pub(super) fn texture_access(&mut self, w: Write) -> Done<()> {
+    pub(super) fn texture_access(&mut self, start: u8, w: Write) -> Done<()> {
         if self.config != u32::MAX {
             return self.stop("a general configuration at an access of the texture unit");
         }
@@ -114,6 +114,7 @@ impl Machine<'_> {
             let EffectKind::Access(a) = &behaviour.effects[n].kind else { return false };
             let Some(t) = &a.texture else { return false };
             !self.matched[n]
+                && t.start == start
                 && t.words == words
                 && t.coordinates.len() == coordinates.len()
                 && t.coordinates.iter().zip(&coordinates).all(|((register, want), (got, w))| {

@@ -4,7 +4,6 @@
 use super::value::Value;
 use super::value::Values;
 use crate::instr::{Op, Pack, Push, Unpack, Version, small_value};
-use crate::magic;
 use crate::mops::{Cmp, CmpOp, MInst, MemClass, Src, Test, TmuType, When};
 use kempe_mir::symbolic::Term;
 use kempe_mir::{Mir, UniformSource};
@@ -47,6 +46,8 @@ pub(super) struct Access {
 /// What an access of the texture unit has beside data.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Texture {
+    /// The register that starts it.
+    pub start: u8,
     pub words: SmallVec<[UniformSource; 3]>,
     /// Register and value, by ascending register.
     pub coordinates: SmallVec<[(u8, Term); 4]>,
@@ -414,20 +415,15 @@ fn instruction(
         MInst::Texture { op, test } => {
             let condition = maybe_test(v, &test, &mut uses)?;
             let address = uses.next()?;
-            let c = op.coordinates;
             let mut coordinates = SmallVec::new();
-            for (used, register) in
-                [(c.t, magic::TMUT), (c.r, magic::TMUR), (c.i, magic::TMUI), (c.b, magic::TMUB)]
-            {
-                if used {
-                    coordinates.push((register, uses.next()?));
-                }
+            for register in op.coordinates.registers() {
+                coordinates.push((register, uses.next()?));
             }
             let mut data = SmallVec::new();
             for _ in 0..op.data {
                 data.push(uses.next()?);
             }
-            let constants = [op.p1, op.p2].into_iter().flatten().map(UniformSource::Const);
+            let words = [Some(op.p0), op.p1, op.p2.map(UniformSource::Const)];
             results = loaded(v, op.results);
             access(
                 block,
@@ -439,7 +435,8 @@ fn instruction(
                     condition,
                     address,
                     texture: Some(Texture {
-                        words: [op.p0].into_iter().chain(constants).collect(),
+                        start: op.start.register(),
+                        words: words.into_iter().flatten().collect(),
                         coordinates,
                     }),
                     data,

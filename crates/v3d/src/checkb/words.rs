@@ -635,10 +635,10 @@ impl Machine<'_> {
         match to {
             Dest::Magic(magic::NOP) => {}
             Dest::Magic(magic::TMUD) => self.data.push((w.value, w.cond)),
-            Dest::Magic(n @ (magic::TMUT | magic::TMUR | magic::TMUI | magic::TMUB)) => {
-                self.coordinates.push((n, w));
+            Dest::Magic(n @ magic::TMUT..=magic::TMUOFF) => self.coordinates.push((n, w)),
+            Dest::Magic(n @ (magic::TMUS | magic::TMUSCM | magic::TMUSF | magic::TMUSLOD)) => {
+                self.texture_access(n, w)?;
             }
-            Dest::Magic(magic::TMUSF) => self.texture_access(w)?,
             Dest::Magic(magic::TMUA) => self.access(w)?,
             Dest::Magic(magic::TMUAU) => {
                 let UniformSource::Const(word) = self.next_uniform()? else {

@@ -1,6 +1,6 @@
 //! The lowered form, stated so that it can be asked for.
 
-use kempe_ir::{AtomicOp, Builtin, Imm, Module, Op, TexelForm, Type};
+use kempe_ir::{AtomicOp, Builtin, Imm, Module, Op, Stage, TexelForm, Type};
 
 /// `Ok` when the module is in lowered form: see the head of [`super`].
 pub fn check(m: &Module) -> Result<(), String> {
@@ -98,6 +98,13 @@ pub fn check(m: &Module) -> Result<(), String> {
                         !matches!(imm.atomic, Some(AtomicOp::Load | AtomicOp::Store | AtomicOp::Fadd));
                     let words = inst.op == Op::ImageLoad || ty == Type::I32;
                     element && form && atomic && words
+                }
+                Op::Sample | Op::SampleImplicit => {
+                    let Imm::Sample(imm) = inst.imm else { return bad("has no immediate of a lookup") };
+                    let elements = imm.element as usize + imm.sampler_element as usize;
+                    imm.machine
+                        && inst.args.iter().take(elements).all(|&a| f.as_const(a).is_some())
+                        && (inst.op == Op::Sample || m.stage == Stage::Fragment)
                 }
                 Op::Ballot => ty == Type::I32 && args[..] == [Type::Bool],
                 Op::Shuffle => matches!(ty, Type::I32 | Type::F32) && args.get(1) == Some(&Type::I32),

@@ -3,9 +3,8 @@
 //! The texture unit converts what it loads (32-bit mode: one word a channel; 16-bit floats come as pairs of halves, which
 //! loses nothing), but stores words that are texels already (reference 12.2). Each conversion here computes exactly what
 //! [`kempe_ir::image::Format::encode`] says.
-//!
-//! Left out: arrays of images indexed by a variable (the state of an image is a word of the uniform stream, not a value).
 
+use super::elements::Element;
 use super::*;
 use kempe_ir::image::{Axis, Encoding, Format, ImageInfo};
 use kempe_ir::{AtomicOp, Flags, ImageImm, ResKind, TexelForm};
@@ -24,31 +23,45 @@ struct Access {
 
 impl Lower<'_> {
     pub fn image(&mut self, inst: &InstData) -> Result<()> {
-        let a = self.image_access(inst)?;
+        let (mut a, element) = self.image_access(inst)?;
+        let types: SmallVec<[Type; 4]> = inst.results.iter().map(|&r| self.src.ty(r)).collect();
+        let values = self.choose([element, Element::Known(0)], &types, |l, [element, _]| {
+            a.element = element;
+            l.one_image(inst, &a)?;
+            inst.results.iter().map(|&r| l.one(r)).collect()
+        })?;
+        for (&r, v) in inst.results.iter().zip(values) {
+            self.set_one(r, v);
+        }
+        Ok(())
+    }
+
+    /// An access with an element that is known.
+    fn one_image(&mut self, inst: &InstData, a: &Access) -> Result<()> {
         match inst.op {
             Op::ImageSize => {
                 for (&axis, &r) in a.info.axes().iter().zip(&inst.results) {
-                    let size = self.image_size(&a, axis);
+                    let size = self.image_size(a, axis);
                     self.set_one(r, size);
                 }
                 Ok(())
             }
             Op::ImageLevels => {
                 let r = self.result(inst)?;
-                let levels = self.image_size(&a, Axis::Levels);
+                let levels = self.image_size(a, Axis::Levels);
                 self.set_one(r, levels);
                 Ok(())
             }
-            Op::ImageLoad => self.image_load(inst, &a),
+            Op::ImageLoad => self.image_load(inst, a),
             Op::ImageStore => {
-                self.image_store(&a);
+                self.image_store(a);
                 Ok(())
             }
-            _ => self.image_atomic(inst, &a),
+            _ => self.image_atomic(inst, a),
         }
     }
 
-    fn image_access(&mut self, inst: &InstData) -> Result<Access> {
+    fn image_access(&mut self, inst: &InstData) -> Result<(Access, Element)> {
         let Imm::Image(imm) = inst.imm else { return self.error("an image access without its immediate") };
         let Some((kind, info)) = self.m.resources.get(imm.res).and_then(|r| Some((r.kind, r.image?))) else {
             return self.error(format!("{} is not an image", imm.res));
@@ -58,14 +71,8 @@ impl Lower<'_> {
             args.push(self.arg_one(inst, n)?);
         }
         let mut rest = args.into_iter();
-        let mut element = 0;
-        if imm.element {
-            let v = rest.next();
-            match v.and_then(|v| self.e.value_of(v)) {
-                Some(e) => element = e,
-                None => return self.error("arrays of images indexed by a variable are not supported yet"),
-            }
-        }
+        let index = if imm.element { rest.next() } else { None };
+        let element = self.element(imm.res, index)?;
         let access = !matches!(inst.op, Op::ImageSize | Op::ImageLevels);
         let count = if access { info.coordinates() } else { 0 };
         let mut place: SmallVec<[Value; 4]> = rest.by_ref().take(count).collect();
@@ -77,7 +84,7 @@ impl Lower<'_> {
             imm.lod = self.e.value_of(lod) != Some(0);
             place.extend(imm.lod.then_some(lod));
         }
-        Ok(Access { imm, info, kind, element, place, data: rest.collect() })
+        Ok((Access { imm, info, kind, element: 0, place, data: rest.collect() }, element))
     }
 
     /// A size that the driver supplies, at the level of detail of the access.

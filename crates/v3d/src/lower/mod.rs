@@ -12,7 +12,8 @@
 //! * [`wide`]: 64-bit integers; [`narrow`]: 8 and 16-bit integers and halves; [`convert`]: conversions
 //! * [`math`]: special functions, bit operations; [`divide`]: integer division
 //! * [`address`], [`memory`]: addresses, loads, stores, atomics
-//! * [`images`]: texels and sizes of images
+//! * [`images`]: texels and sizes of images; [`samples`]: lookups through samplers; [`elements`]: arrays of
+//!   them
 //! * [`builtins`]: what an invocation knows of itself, and the start state that this is read from
 //! * [`stages`]: inputs and outputs of vertex and fragment programs; [`exits`]: the one place where they end
 //! * [`lanes`]: subgroup operations; [`share`]: may work-groups share batches; [`check()`]: the form that is left
@@ -26,6 +27,7 @@ mod builtins;
 mod check;
 mod convert;
 mod divide;
+mod elements;
 mod emit;
 mod exits;
 mod images;
@@ -33,6 +35,7 @@ mod lanes;
 mod math;
 mod memory;
 mod narrow;
+mod samples;
 mod share;
 pub mod stages;
 mod wide;
@@ -460,7 +463,7 @@ impl<'a> Lower<'a> {
             Op::ImageLoad | Op::ImageStore | Op::ImageAtomic | Op::ImageSize | Op::ImageLevels => {
                 self.image(inst)
             }
-            Op::Sample | Op::SampleImplicit => self.error("lookups through samplers are not supported yet"),
+            Op::Sample | Op::SampleImplicit => self.sample(inst),
             Op::Barrier | Op::Fence | Op::Payload => self.copy(inst),
             Op::Builtin => self.builtin(inst),
             Op::Input => self.input(inst),

@@ -317,7 +317,7 @@ impl Flow {
             Op::Input | Op::IsHelper => u32::MAX,
             Op::ImageLoad if self.fragment => u32::MAX,
             // Lanes that wait do not take part.
-            Op::ImageLoad if self.partial[at as usize] || self.arm(p, at).is_some() => u32::MAX,
+            Op::ImageLoad | Op::Sample if self.partial[at as usize] || self.arm(p, at).is_some() => u32::MAX,
             Op::Atomic | Op::ImageAtomic => u32::MAX,
             // Made in all lanes, also in those that wait: the bits of those that run.
             Op::Ballot => 0,

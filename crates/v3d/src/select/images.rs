@@ -1,30 +1,23 @@
 //! Texel accesses of the texture unit (reference 12.2).
 //!
 //! Which words an access takes: P0 names the texture state and the wanted result words; P1 is left out when its default
-//! (16-bit results, only lanes that take part) is right; P2 only says what an atomic does. Stores of formats with 32-bit
+//! (16-bit results, only lanes that take part) is right, which it never is for a load in a fragment shader, where helpers want
+//! texels too; P2 only says what an atomic does. Stores of formats with 32-bit
 //! components ask for 32-bit results although they have none, as the existing driver does.
 
-use super::SelectError;
 use super::emit::Emit;
-use crate::mops::{Coordinates, MInst, MemClass, TextureOp};
-use crate::regs;
+use super::textures::{Access, OPERATION, PER_PIXEL, WIDE};
+use crate::mops::{Coordinates, MemClass, TextureOp};
 use kempe_ir::image::Dim;
-use kempe_ir::{AtomicOp, ImageInfo, Imm, Inst, Op, ResKind, TexelForm, UniformWord, Value};
+use kempe_ir::{AtomicOp, ImageInfo, Imm, Inst, Op, ResKind, TexelForm};
 use kempe_mir::UniformSource;
-use kempe_ra::VReg;
 use smallvec::SmallVec;
 
-/// P1: results are 32 bits wide; only lanes that take part.
-const WIDE: u32 = 1 << 0;
-const PER_PIXEL: u32 = 1 << 2;
-/// Place of the operation in P2.
-const OPERATION: u32 = 20;
-
 /// The registers of the coordinates behind S.
-fn coordinates(info: &ImageInfo, lod: bool) -> Coordinates {
+pub(super) fn coordinates(info: &ImageInfo, lod: bool) -> Coordinates {
     let two = matches!(info.dim, Dim::D2 | Dim::D3 | Dim::Cube);
     let layer = info.dim == Dim::Cube || info.arrayed;
-    Coordinates { t: two, r: info.dim == Dim::D3, i: layer, b: lod }
+    Coordinates { t: two, r: info.dim == Dim::D3, i: layer, b: lod, ..Coordinates::default() }
 }
 
 /// Operation codes of atomics (reference 12.2).
@@ -48,7 +41,7 @@ fn code(op: AtomicOp) -> Option<u32> {
 impl Emit<'_> {
     pub(super) fn image(&mut self, i: Inst) {
         let d = self.data(i);
-        let (op, loc) = (d.op, d.loc);
+        let op = d.op;
         let Imm::Image(imm) = d.imm else {
             self.unsupported(i);
             return;
@@ -71,21 +64,10 @@ impl Emit<'_> {
             args.remove(0);
         }
         let at = coordinates(&info, imm.lod);
-        let Some((place, data)) = args.split_at_checked(at.count()) else {
+        let Some((_, data)) = args.split_at_checked(at.count()) else {
             self.unsupported(i);
             return;
         };
-        // Rule 55: register writes of one operation.
-        if place.len() + data.len() > 16 / self.threads as usize {
-            let message = format!(
-                "an image access of {} register writes needs 2 threads (at most {} with {})",
-                place.len() + data.len(),
-                16 / self.threads,
-                self.threads
-            );
-            self.fail(SelectError { message, loc, internal: false });
-            return;
-        }
         let wide = match op {
             Op::ImageLoad => imm.form == TexelForm::Color,
             Op::ImageStore => info.storage_format().bits()[0] == 32,
@@ -101,44 +83,23 @@ impl Emit<'_> {
             },
             _ => None,
         };
-        // Result words that somebody wants; an access for its own sake takes its first.
         let bits: SmallVec<[u32; 4]> = match op {
             Op::ImageLoad => (0..4).filter(|k| imm.mask >> k & 1 != 0).collect(),
             Op::ImageAtomic => SmallVec::from_slice(&[0]),
             _ => SmallVec::new(),
         };
-        let mut mask = 0;
-        let mut wanted: SmallVec<[Value; 4]> = SmallVec::new();
-        for (&bit, &r) in bits.iter().zip(&results) {
-            if self.p.is_live(r) {
-                mask |= 1 << bit;
-                wanted.push(r);
-            }
-        }
-        let first = bits.first().copied();
-        let words: SmallVec<[VReg; 8]> = place.iter().chain(data).map(|&v| self.reg(v)).collect();
-        let (test, mut uses) = self.guard();
-        uses.extend_from_slice(&words);
-        let mut defs: SmallVec<[VReg; 4]> = wanted.iter().map(|&r| self.fresh_for(regs::ANY, r)).collect();
-        if defs.is_empty()
-            && let Some(bit) = first
-        {
-            mask = 1 << bit;
-            defs.push(self.fresh(regs::ANY));
-        }
         let writes = op != Op::ImageLoad;
-        let class = if kind == ResKind::Image { MemClass::IMAGE } else { MemClass::READ_ONLY };
+        let p1 = if wide { WIDE } else { 0 } | if writes { PER_PIXEL } else { self.lanes_of_reads() };
         let texture = TextureOp {
-            p0: UniformSource::Word(UniformWord::TextureState { res: imm.res, element }, mask),
-            p1: (wide || p2.is_some()).then_some(if wide { WIDE | PER_PIXEL } else { PER_PIXEL }),
+            p1: (p1 != PER_PIXEL || p2.is_some()).then_some(UniformSource::Const(p1)),
             p2,
             coordinates: at,
             data: data.len() as u8,
-            results: defs.len() as u8,
             writes,
-            class,
+            class: if kind == ResKind::Image { MemClass::IMAGE } else { MemClass::READ_ONLY },
+            ..TextureOp::default()
         };
-        self.push(MInst::Texture { op: texture, test }, &defs, &uses, None, regs::SWITCH);
-        self.results(&wanted, &defs);
+        let (res, op) = (imm.res, texture);
+        self.texture(i, Access { res, element, op, words: &args, bits: &bits, results: &results });
     }
 }

@@ -4,8 +4,8 @@
 //! * [`flow`]: which values are the same in all lanes, which lanes wait where
 //! * [`plan`]: the graph that the machine walks
 //! * [`vars`]: values that are written while some lanes must keep what they have
-//! * [`emit`]: the walk over the blocks; [`leave`]: their ends; [`ops`], [`conditions`], [`memory`], [`images`], [`lanes`], [`stages`]: single instructions;
-//!   [`rules`]: what of it was used how often
+//! * [`emit`]: the walk over the blocks; [`leave`]: their ends; [`ops`], [`conditions`], [`memory`], [`images`], [`textures`], [`lanes`],
+//!   [`stages`]: single instructions; [`rules`]: what of it was used how often
 //!
 //! The machine has no execution mask: all 16 lanes walk one linear graph, and everything that has no effect is computed
 //! in all of them. Divergence is an execution value per lane (0: the lane runs, else the number of the block where it
@@ -28,6 +28,7 @@ mod rules;
 mod stages;
 #[cfg(test)]
 mod tests;
+mod textures;
 mod values;
 mod vars;
 

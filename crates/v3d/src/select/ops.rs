@@ -44,6 +44,7 @@ impl Emit<'_> {
             Op::Store => self.store(i),
             Op::Atomic => self.atomic(i),
             Op::ImageLoad | Op::ImageStore | Op::ImageAtomic => self.image(i),
+            Op::Sample | Op::SampleImplicit => self.lookup(i),
             Op::Barrier | Op::Fence => self.barrier(i),
             Op::Ballot | Op::Shuffle | Op::Reduce => self.lanes(i),
             Op::Input => self.input(i),

@@ -157,7 +157,10 @@ impl Plan {
                                 d.args.first().is_some_and(|&a| values::is_fixed_address(p, p.root(a)));
                             alone && !(fixed && values::side_band(p, d, mem).is_some())
                         }
-                        (Op::Atomic, _) => alone,
+                        (
+                            Op::Atomic | Op::ImageLoad | Op::ImageAtomic | Op::Sample | Op::SampleImplicit,
+                            _,
+                        ) => alone,
                         _ => d.args.iter().any(|&a| self.is_unsure(p, flow, p.root(a), at)),
                     };
                     for &r in &d.results {
@@ -489,6 +492,7 @@ fn region_costs(p: &Prepared) -> Vec<f64> {
             }
             cost += match d.op {
                 Op::Load | Op::Atomic | Op::Barrier | Op::ImageLoad | Op::ImageAtomic => SKIP_LOAD,
+                Op::Sample | Op::SampleImplicit => SKIP_LOAD,
                 Op::Store | Op::ImageStore => SKIP_STORE,
                 _ => 1.0,
             };

@@ -185,7 +185,7 @@ impl Prepared {
                 continue;
             }
             cost += match d.op {
-                Op::Load | Op::ImageLoad => {
+                Op::Load | Op::ImageLoad | Op::Sample => {
                     loads = true;
                     6
                 }
@@ -262,6 +262,8 @@ impl Prepared {
     pub fn is_needed(&self, i: Inst) -> bool {
         let d = &self.func.insts[i];
         match d.op.effect() {
+            // A lookup that nobody wants has no effect on other lanes.
+            Effect::Lanes if d.op == Op::SampleImplicit => self.any_live(d),
             Effect::Write | Effect::Lanes => true,
             Effect::Read => is_volatile(d) || self.any_live(d),
             Effect::Pure | Effect::Constant => self.any_live(d),
@@ -353,7 +355,8 @@ impl Prepared {
             let b = &self.func.blocks[self.func.layout[p]];
             for &i in &b.insts {
                 let d = &self.func.insts[i];
-                if matches!(d.op.effect(), Effect::Write | Effect::Lanes) || is_volatile(d) {
+                let effect = matches!(d.op.effect(), Effect::Write | Effect::Lanes);
+                if effect && d.op != Op::SampleImplicit || is_volatile(d) {
                     work.extend(d.args.iter().map(|&a| self.root[a]));
                 }
             }

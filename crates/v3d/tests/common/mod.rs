@@ -69,3 +69,25 @@ pub fn simulate_in(
         warnings: outcome.warnings.len(),
     })
 }
+
+/// Text of a module in which values have names: `%name` gets a number where it is first seen.
+#[allow(dead_code)]
+pub fn numbered(text: &str) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('%') {
+        out.push_str(&rest[..=at]);
+        rest = &rest[at + 1..];
+        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
+        let name = &rest[..end];
+        let n = names.iter().position(|&k| k == name).unwrap_or_else(|| {
+            names.push(name);
+            names.len() - 1
+        });
+        out.push_str(&n.to_string());
+        rest = &rest[end..];
+    }
+    out.push_str(rest);
+    out
+}

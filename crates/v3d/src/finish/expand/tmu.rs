@@ -142,24 +142,24 @@ impl Expander<'_> {
         let cond = test.map(|t| self.test(t, uses));
         let seq = self.new_sequence(results);
         let s = uses.value();
-        let constants = [op.p1, op.p2].map(|p| p.map(UniformSource::Const));
-        for (n, word) in [Some(op.p0)].into_iter().chain(constants).flatten().enumerate() {
+        let words = [Some(op.p0), op.p1, op.p2.map(UniformSource::Const)];
+        for (n, word) in words.into_iter().flatten().enumerate() {
             let mut op = UOp::signal(Signals::WRTMUC, None);
             op.uniform = Some(word);
             op.kind = Kind::TmuConfig { seq, first: n == 0 };
             self.emit(op);
         }
-        let c = op.coordinates;
-        let registers = [(c.t, magic::TMUT), (c.r, magic::TMUR), (c.i, magic::TMUI), (c.b, magic::TMUB)];
-        for (_, to) in registers.into_iter().filter(|r| r.0) {
+        // The lanes of the last write take part; what else was written in other lanes is not looked at, or is wanted of
+        // whole quads.
+        for to in op.coordinates.registers() {
             let value = uses.value();
-            self.tmu_write(to, value, cond, seq, (false, false));
+            self.tmu_write(to, value, None, seq, (false, false));
         }
         for _ in 0..op.data {
             let value = uses.value();
             self.tmu_write(magic::TMUD, value, cond, seq, (false, false));
         }
-        self.tmu_write(magic::TMUSF, s, cond, seq, (false, true));
+        self.tmu_write(op.start.register(), s, cond, seq, (false, true));
         if op.writes {
             self.stores.0 |= op.class.0;
         }
