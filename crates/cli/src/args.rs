@@ -3,6 +3,7 @@
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand, ValueEnum};
 use kempe::data::Element;
+use kempe::ir::io::{MAX_TARGETS, TargetFormat};
 use kempe::{Level, Stage, Target};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -77,6 +78,26 @@ pub struct CodeArgs {
     /// How registers are coloured
     #[arg(long, value_enum, default_value = "scan")]
     pub colour: Colour,
+    #[command(flatten)]
+    pub state: StateArgs,
+}
+
+/// The state of the pipeline that code of vertex and fragment shaders depends on.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Graphics pipeline")]
+pub struct StateArgs {
+    /// How a colour target takes what is written: `half` as 16-bit floats, `word` as 32 bits [default: half for floats]
+    #[arg(long, value_name = "N=half|word", value_parser = target_format)]
+    pub target_format: Vec<(usize, TargetFormat)>,
+    /// Depth is neither tested nor written
+    #[arg(long)]
+    pub no_depth: bool,
+    /// Points are drawn, so the vertex shader gives their size
+    #[arg(long)]
+    pub points: bool,
+    /// Samples of each pixel: 1 or 4
+    #[arg(long, value_name = "N", default_value = "1", value_parser = samples)]
+    pub samples: u8,
 }
 
 /// What may be used.
@@ -381,6 +402,25 @@ fn level(text: &str) -> Result<Level, String> {
     }
 }
 
+fn target_format(text: &str) -> Result<(usize, TargetFormat), String> {
+    let wrong = || format!("written N=half or N=word, with N below {MAX_TARGETS}");
+    let (number, format) = text.split_once('=').ok_or_else(wrong)?;
+    let number = number.parse().ok().filter(|n| *n < MAX_TARGETS).ok_or_else(wrong)?;
+    match format {
+        "half" => Ok((number, TargetFormat::Half)),
+        "word" => Ok((number, TargetFormat::Word)),
+        _ => Err(wrong()),
+    }
+}
+
+fn samples(text: &str) -> Result<u8, String> {
+    match text {
+        "1" => Ok(1),
+        "4" => Ok(4),
+        _ => Err("1 or 4".to_owned()),
+    }
+}
+
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "a number of seconds")?;
     if seconds > 0.0 && seconds <= 1e6 {
@@ -438,6 +478,9 @@ mod tests {
         assert_eq!(size("4G"), Ok(4 << 30));
         assert_eq!(size("16"), Ok(16 << 20));
         assert!(size("0").is_err() && size("").is_err() && size("99999999999999G").is_err());
+        assert_eq!(target_format("1=word"), Ok((1, TargetFormat::Word)));
+        assert!(["1", "8=half", "1=byte", "=half"].iter().all(|text| target_format(text).is_err()));
+        assert!(samples("4") == Ok(4) && samples("2").is_err());
         assert!(seconds("0").is_err() && seconds("nan").is_err() && seconds("0.5").is_ok());
     }
 }

@@ -3,7 +3,9 @@
 use crate::Exit;
 use crate::args::{Compile, Emit, FrontArgs, LimitArgs, ReportFormat};
 use crate::{code, io, table};
+use kempe::Variant;
 use kempe::compile::{CompileResult, Keep, Options, Source, Status};
+use kempe::ir::io::PipelineState;
 use kempe::limits::Limits;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -79,7 +81,23 @@ pub fn code_options(args: &crate::args::CodeArgs) -> kempe::compile::CodeOptions
         max_registers: args.max_registers,
         force_spill: args.force_spill,
         verify: false,
+        state: state(&args.state),
     }
+}
+
+fn state(args: &crate::args::StateArgs) -> PipelineState {
+    let mut state = PipelineState {
+        depth: !args.no_depth,
+        points: args.points,
+        samples: args.samples,
+        ..PipelineState::default()
+    };
+    for &(target, format) in &args.target_format {
+        if let Some(slot) = state.targets.get_mut(target) {
+            *slot = format;
+        }
+    }
+    state
 }
 
 pub fn exit_of(status: Status) -> Exit {
@@ -110,7 +128,8 @@ fn bug(result: &CompileResult) {
     );
     let entry = if result.entry.is_empty() { "-" } else { &result.entry };
     eprintln!("    kempe {} on {} {}", kempe::VERSION, std::env::consts::OS, std::env::consts::ARCH);
-    eprintln!("    file {}, entry point {entry}, target {}", result.file, result.target);
+    let (file, target, variant) = (&result.file, result.target, result.variant.name());
+    eprintln!("    file {file}, entry point {entry}, target {target}, variant {variant}");
     let line: Vec<String> = std::env::args_os().skip(1).map(|a| a.to_string_lossy().into_owned()).collect();
     eprintln!("    command line: kempe {}", line.join(" "));
 }
@@ -145,7 +164,11 @@ fn name_in(folder: &Path, emit: Emit, result: &CompileResult) -> PathBuf {
     // An entry point may be called anything.
     let entry: String =
         result.entry.chars().map(|c| if c.is_alphanumeric() || c == '_' { c } else { '-' }).collect();
-    folder.join(format!("{file}.{entry}.{}.{extension}", result.target))
+    let variant = match result.variant {
+        Variant::Render => String::new(),
+        other => format!(".{}", other.name()),
+    };
+    folder.join(format!("{file}.{entry}.{}{variant}.{extension}", result.target))
 }
 
 fn emit_all(args: &Compile, emit: Emit, results: &[CompileResult]) -> Result<(), String> {
@@ -156,7 +179,9 @@ fn emit_all(args: &Compile, emit: Emit, results: &[CompileResult]) -> Result<(),
             if emit != Emit::Bin && parts.len() > 1 {
                 let gap = if i == 0 { "" } else { "\n" };
                 let comment = if matches!(emit, Emit::Asm) { "#" } else { ";" };
-                let head = format!("{gap}{comment} {} {} {}\n", result.file, result.entry, result.target);
+                let variant = if result.variant == Variant::Render { "" } else { " binning" };
+                let (file, entry, target) = (&result.file, &result.entry, result.target);
+                let head = format!("{gap}{comment} {file} {entry} {target}{variant}\n");
                 // JSON has no comments; its objects say what they are.
                 if emit != Emit::Artifact {
                     io::out(head.as_bytes())?;

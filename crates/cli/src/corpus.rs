@@ -5,6 +5,7 @@ use crate::args::{CodeArgs, LimitArgs, define, spec, target_parser};
 use crate::{compile, io};
 use clap::{Subcommand, ValueEnum};
 use kempe::compile::{Keep, Options, Source, Status};
+use kempe::ir::io::TargetFormat;
 use kempe::{Level, Target};
 use kempe_corpus::file::{self, Job};
 use kempe_corpus::{compare, find, load, pool, report, run, worker};
@@ -220,12 +221,20 @@ fn options(args: &Run) -> serde_json::Value {
         Level::O1 => 1,
         Level::O2 => 2,
     };
+    let state = compile::code_options(&args.code).state;
+    let name = |format| TargetFormat::NAMES.iter().find(|(_, f)| *f == format).map_or("", |(name, _)| *name);
     json!({
         "stages": args.stage,
         "optimise": level,
         "threads": args.code.threads,
         "max_registers": args.code.max_registers,
         "force_spill": args.code.force_spill,
+        "state": {
+            "targets": state.targets.map(name),
+            "depth": state.depth,
+            "points": state.points,
+            "samples": state.samples,
+        },
         "define": args.define,
         "include": args.include.iter().map(|path| path.to_string_lossy()).collect::<Vec<_>>(),
         "spec": args.spec,

@@ -1,5 +1,6 @@
 //! Results as tables for people.
 
+use kempe::Variant;
 use kempe::compile::{CompileResult, Status};
 use std::time::Duration;
 
@@ -41,7 +42,11 @@ pub fn results(results: &[CompileResult]) -> String {
     ];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     for result in results {
-        let mut row = vec![result.file.clone(), result.entry.clone(), result.target.to_owned()];
+        let target = match result.variant {
+            Variant::Render => result.target.to_owned(),
+            other => format!("{} {}", result.target, other.name()),
+        };
+        let mut row = vec![result.file.clone(), result.entry.clone(), target];
         match &result.artifact {
             Some(artifact) => {
                 let s = &artifact.stats;

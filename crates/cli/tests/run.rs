@@ -110,8 +110,8 @@ fn wrong_bindings_are_explained() {
     folder.run(&["run", "a.spv", "-t", "v3d71", "-b", "0=zero:4"]).says(2, &["SET:BINDING"]);
     folder.run(&["run", "a.spv", "-t", "v3d71", "-g", "99999"]).says(1, &["at most 65535"]);
     folder.run(&["run", "nothing.spv", "-t", "v3d71"]).says(1, &["no such file"]);
-    folder.file("bad.json", "{\"schema\": \"kempe-artifact/3\"}");
-    folder.run(&["run", "bad.json"]).says(1, &["kempe-artifact/3", "not known"]);
+    folder.file("bad.json", "{\"schema\": \"kempe-artifact/4\"}");
+    folder.run(&["run", "bad.json"]).says(1, &["kempe-artifact/4", "not known"]);
 }
 
 /// A raw program: each lane adds 5 to its word. Written by hand, so not by the compiler.

@@ -72,7 +72,11 @@ fn generated(version: Version) {
             .buffer(0, 3, words(16))
             .push(words(4));
         kempe_opt::optimise(&mut module, kempe_opt::Level::O2);
-        let Ok(compiled) = target.compile(module, &Default::default(), Default::default()) else { continue };
+        let Ok(compiled) =
+            target.compile(module, Default::default(), &Default::default(), Default::default())
+        else {
+            continue;
+        };
         runs.push((compiled.artifact, inputs));
     }
     measure("generated programs", version, || {

@@ -3,6 +3,8 @@
 //! The reader is strict: an unknown version, an unknown key, a missing key or a value out of range is an error that
 //! says where it is. Anything that it accepts can be handed to a simulator.
 
+mod graphics;
+
 use crate::target;
 use kempe_ir::image::{Axis, Component, Dim, Format, ImageInfo};
 use kempe_ir::{Entity, Res, ResKind, Resource, Stage, UniformWord};
@@ -11,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Name and version of the format.
-pub const SCHEMA: &str = "kempe-artifact/2";
+pub const SCHEMA: &str = "kempe-artifact/3";
 
 /// Most invocations in a work-group that an artifact may ask for (no API goes higher).
 pub const MAX_WORKGROUP: u64 = 1 << 16;
@@ -58,6 +60,9 @@ struct Form {
     uniforms: Vec<UniformForm>,
     constant_data: String,
     resources: Vec<ResourceForm>,
+    /// Of vertex and fragment programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    graphics: Option<graphics::GraphicsForm>,
     stats: StatsForm,
     attempts: u32,
 }
@@ -265,6 +270,7 @@ pub fn write(artifact: &Artifact) -> String {
         uniforms: artifact.uniforms.iter().map(write_uniform).collect(),
         constant_data: artifact.constant_data.iter().map(|byte| format!("{byte:02x}")).collect(),
         resources: artifact.resources.iter().map(write_resource).collect(),
+        graphics: artifact.graphics.as_ref().map(graphics::write),
         stats: StatsForm::from(&artifact.stats),
         attempts: artifact.attempts,
     };
@@ -409,6 +415,13 @@ fn convert(form: Form) -> Result<Artifact, ReadError> {
         .collect::<Option<Vec<u8>>>()
         .filter(|_| rest.is_empty())
         .ok_or_else(|| ReadError("constant_data: not pairs of hexadecimal digits".to_owned()))?;
+    let stage = form.stage;
+    let graphics = match (&form.graphics, stage) {
+        (None, StageForm::Compute) => None,
+        (Some(form), StageForm::Vertex | StageForm::Fragment) => Some(graphics::read(form, stage)?),
+        (Some(_), StageForm::Compute) => return fail("graphics: does not belong to a compute program"),
+        (None, _) => return fail("graphics: is missing"),
+    };
     let count = form.resources.len();
     let resources = form.resources.into_iter().enumerate().map(|(i, r)| read_resource(i, r));
     let uniforms = form.uniforms.iter().enumerate().map(|(i, u)| read_uniform(i, u, count));
@@ -430,7 +443,7 @@ fn convert(form: Form) -> Result<Artifact, ReadError> {
         uses_barrier: form.uses_barrier,
         may_share_batches: form.may_share_batches,
         resources: resources.collect::<Result<_, _>>()?,
-        graphics: None,
+        graphics,
         stats: Stats::from(&form.stats),
         attempts: form.attempts,
         target: form.target,

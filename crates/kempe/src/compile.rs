@@ -1,4 +1,4 @@
-//! From a source file to artifacts: one result for each entry point and target, whatever happens.
+//! From a source file to artifacts: one result for each entry point, target and variant, whatever happens.
 //!
 //! Everything that reads the input runs guarded ([`crate::limits`]): a panic becomes the status `bug`, a limit the
 //! status `limit`, and the other results are not touched by it. Each result is made from the SPIR-V anew, so its time
@@ -6,8 +6,9 @@
 
 use crate::clock::{micros, thread_time};
 use crate::limits::{Limits, Stopped, guarded};
-use crate::target::Target;
+use crate::target::{Target, Variant};
 use kempe_front::{Diagnostic, Diagnostics, Language};
+use kempe_ir::io::PipelineState;
 use kempe_ir::{Module, Stage};
 use kempe_mir::Artifact;
 use kempe_opt::pipeline;
@@ -37,6 +38,8 @@ pub struct CodeOptions {
     pub force_spill: bool,
     /// Have the final words compared with the machine instructions before allocation.
     pub verify: bool,
+    /// What code of a graphics stage depends on besides its shader.
+    pub state: PipelineState,
 }
 
 impl Default for CodeOptions {
@@ -47,6 +50,7 @@ impl Default for CodeOptions {
             max_registers: None,
             force_spill: false,
             verify: false,
+            state: PipelineState::default(),
         }
     }
 }
@@ -114,6 +118,8 @@ pub struct CompileResult {
     pub entry: String,
     /// As in the JSON output; empty if it is not known.
     pub stage: &'static str,
+    /// Which program of the shader.
+    pub variant: Variant,
     pub target: &'static str,
     pub status: Status,
     /// One line that says what is wrong; empty if nothing is.
@@ -215,12 +221,14 @@ struct Draft<'a> {
     text: Option<&'a str>,
     entry: &'a str,
     stage: &'static str,
+    variant: Variant,
     front_us: u64,
 }
 
 impl Draft<'_> {
     fn result(&self, target: &'static dyn Target) -> CompileResult {
         CompileResult {
+            variant: self.variant,
             file: self.source.name.clone(),
             entry: self.entry.to_owned(),
             stage: self.stage,
@@ -282,7 +290,8 @@ fn one(name: &str, message: impl Into<String>) -> Diagnostics {
 pub fn compile(source: &Source, options: &Options) -> Vec<CompileResult> {
     let asked = options.front.entry.as_deref().filter(|e| *e != "all").unwrap_or_default();
     let stage = source.stage.and_then(|s| STAGES.iter().find(|row| row.1 == Some(s))).map_or("", |row| row.2);
-    let mut draft = Draft { source, text: None, entry: asked, stage, front_us: 0 };
+    let mut draft =
+        Draft { source, text: None, entry: asked, stage, variant: Variant::default(), front_us: 0 };
     let each = |f: &dyn Fn(&'static dyn Target) -> CompileResult| -> Vec<CompileResult> {
         options.targets.iter().map(|&target| f(target)).collect()
     };
@@ -354,7 +363,10 @@ pub fn compile(source: &Source, options: &Options) -> Vec<CompileResult> {
         let stage = STAGES.iter().find(|row| row.2 == entry.stage).and_then(|row| row.1);
         let front = kempe_front::Options { entry: Some(entry.name.clone()), stage, ..options.front.clone() };
         for &target in &options.targets {
-            results.push(one_result(&draft, target, &words, &front, options));
+            for &variant in stage.map_or(&[Variant::Render][..], |stage| target.variants(stage)) {
+                draft.variant = variant;
+                results.push(one_result(&draft, target, &words, &front, options));
+            }
         }
     }
     results
@@ -366,7 +378,7 @@ pub fn compile(source: &Source, options: &Options) -> Vec<CompileResult> {
 /// A result without artifact that says why; its target is meaningless.
 pub fn source_module(source: &Source, options: &Options) -> Result<Module, Box<CompileResult>> {
     let target = options.targets.first().copied().unwrap_or(crate::targets()[0]);
-    let draft = Draft { source, text: None, entry: "", stage: "", front_us: 0 };
+    let draft = Draft { source, text: None, entry: "", stage: "", variant: Variant::default(), front_us: 0 };
     let fail = |errors: Diagnostics, text: Option<&str>| {
         Err(Box::new(Draft { text, ..draft }.failed(target, Status::Error, &errors)))
     };
@@ -416,8 +428,8 @@ fn one_result(
 ) -> CompileResult {
     let (words, front) = (Arc::clone(words), front.clone());
     let name = draft.source.name.clone();
-    let (code, keep) = (options.code, options.keep);
-    let made = guarded(options.limits, move || make(&name, &words, &front, target, &code, keep));
+    let (code, keep, variant) = (options.code, options.keep, draft.variant);
+    let made = guarded(options.limits, move || make(&name, &words, &front, (target, variant), &code, keep));
     let made = match made {
         Ok(made) => made,
         Err(stopped) => return draft.stopped(target, &stopped),
@@ -484,7 +496,7 @@ fn make(
     name: &str,
     words: &[u32],
     front: &kempe_front::Options,
-    target: &'static dyn Target,
+    (target, variant): (&'static dyn Target, Variant),
     code: &CodeOptions,
     keep: Keep,
 ) -> Made {
@@ -504,7 +516,7 @@ fn make(
         }
         // The places of errors, since the target takes the module.
         let (files, locs) = (module.files.clone(), module.locs.clone());
-        target.compile(module, code, keep).map_err(|error| {
+        target.compile(module, variant, code, keep).map_err(|error| {
             let mut diagnostic = Diagnostic::error(name, error.message.clone());
             let line = (error.loc.0 as usize).checked_sub(1).and_then(|i| locs.get(i));
             if let Some(line) = line {

@@ -40,7 +40,7 @@ fn form(result: &CompileResult, passes: bool) -> ResultForm<'_> {
         file: &result.file,
         entry: &result.entry,
         stage: (!result.stage.is_empty()).then_some(result.stage),
-        variant: "render",
+        variant: result.variant.name(),
         target: result.target,
         status: result.status.name(),
         message: (result.status != Status::Ok).then_some(&result.message),

@@ -24,7 +24,7 @@ pub use kempe_ir as ir;
 pub use kempe_ir::{Stage, exec, inputs};
 pub use kempe_mir::{Artifact, Stats, UniformSource};
 pub use kempe_opt::Level;
-pub use target::{CodeFacts, Target, TextError, Violation, target, targets};
+pub use target::{CodeFacts, Target, TextError, Variant, Violation, target, targets};
 
 /// Version of this program.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -3,8 +3,10 @@
 use crate::{data, target};
 use kempe_ir::exec::{Environment, Inputs, Memory, Sizes};
 use kempe_ir::inputs::{Ranges, Usage};
+use kempe_ir::io::StageOutputs;
 use kempe_ir::{Module, Space, Variable, interp};
-use kempe_mir::{Artifact, UniformSource};
+use kempe_mir::{Artifact, UniformSource, VertexRow};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// How to run.
@@ -68,6 +70,17 @@ pub struct RunReport {
     pub warnings: Vec<String>,
 }
 
+/// What the program of a graphics stage gave.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct StageRun {
+    /// By place in the interface.
+    pub outputs: StageOutputs,
+    /// Of a vertex program that was made for a machine: its rows, by vertex. They hold what the interface has no place
+    /// for: the position on the screen.
+    pub rows: BTreeMap<VertexRow, Vec<u32>>,
+    pub report: RunReport,
+}
+
 /// Why there is no result.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum RunError {
@@ -111,7 +124,20 @@ pub fn run_artifact(
 /// When the inputs do not fit the module, or it does something that is not allowed.
 pub fn interpret(module: &Module, inputs: &Inputs, options: &RunOptions) -> Result<RunReport, RunError> {
     let how = interp::Options { step_limit: options.step_limit, ..interp::Options::source() };
-    interpreted(module, inputs, Sizes::source(), &how)
+    interpreted(module, inputs, Sizes::source(), &how).map(|(report, _)| report)
+}
+
+/// As [`interpret`], for a graphics stage and the invocations of `inputs.stage`.
+///
+/// # Errors
+/// As there, or when it is no graphics stage.
+pub fn interpret_stage(module: &Module, inputs: &Inputs, options: &RunOptions) -> Result<StageRun, RunError> {
+    let how = interp::Options { step_limit: options.step_limit, ..interp::Options::source() };
+    let (report, outputs) = interpreted(module, inputs, Sizes::source(), &how)?;
+    match outputs {
+        Some(outputs) => Ok(StageRun { outputs, report, ..StageRun::default() }),
+        None => Err(RunError::Setup("is no shader of a graphics stage".to_owned())),
+    }
 }
 
 /// Runs the interpreter.
@@ -120,7 +146,7 @@ pub(crate) fn interpreted(
     inputs: &Inputs,
     sizes: Sizes,
     how: &interp::Options,
-) -> Result<RunReport, RunError> {
+) -> Result<(RunReport, Option<StageOutputs>), RunError> {
     let resources: Vec<_> = module.resources.values().cloned().collect();
     check_inputs(&resources, inputs)?;
     let environment = Environment::new(module, inputs, sizes).map_err(RunError::Setup)?;
@@ -132,12 +158,13 @@ pub(crate) fn interpreted(
     if !outcome.undefined.is_empty() {
         warnings.push(format!("undefined data has an effect in {} places", outcome.undefined.len()));
     }
-    Ok(RunReport {
+    let report = RunReport {
         buffers: outputs(&environment, &outcome.memory),
         instructions: outcome.steps,
         warnings,
         ..RunReport::default()
-    })
+    };
+    Ok((report, outcome.stage))
 }
 
 /// Contents of all buffers, then of all images, in the order of the inputs.

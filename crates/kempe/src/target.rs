@@ -5,12 +5,32 @@
 
 use crate::compile::{CodeOptions, Compiled, Keep, TargetError};
 use crate::raw::{RawProgram, RawRun};
-use crate::run::{RunError, RunOptions, RunReport};
+use crate::run::{RunError, RunOptions, RunReport, StageRun};
 use crate::v3d;
 use kempe_ir::exec::{Inputs, Memory, Sizes};
 use kempe_ir::{Module, Stage};
 use kempe_mir::Artifact;
 use kempe_opt::pipeline;
+
+/// Which program of a shader: some machines run two for one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+pub enum Variant {
+    /// The one that gives what the source says.
+    #[default]
+    Render,
+    /// Of a vertex shader: positions only, for sorting primitives into tiles.
+    Binning,
+}
+
+impl Variant {
+    /// The name in every output.
+    pub fn name(self) -> &'static str {
+        match self {
+            Variant::Render => "render",
+            Variant::Binning => "binning",
+        }
+    }
+}
 
 /// A GPU that code can be made for.
 pub trait Target: Sync {
@@ -37,11 +57,22 @@ pub trait Target: Sync {
     /// What the optimiser may do for this target; the level is filled in.
     fn opt_options(&self) -> pipeline::Options;
 
-    /// Makes code of a module in source form.
+    /// The programs that a shader of this stage becomes, at least one, in the order of the results.
+    fn variants(&self, _stage: Stage) -> &'static [Variant] {
+        &[Variant::Render]
+    }
+
+    /// Makes code of a module in source form: one of the [`Target::variants`] of its stage.
     ///
     /// # Errors
     /// When the module needs something that the target does not have, or Kempe is wrong.
-    fn compile(&self, module: Module, options: &CodeOptions, keep: Keep) -> Result<Compiled, TargetError>;
+    fn compile(
+        &self,
+        module: Module,
+        variant: Variant,
+        options: &CodeOptions,
+        keep: Keep,
+    ) -> Result<Compiled, TargetError>;
 
     /// All rules of the hardware that code breaks, in the order of the words.
     fn validate(&self, code: &CodeFacts) -> Vec<Violation>;
@@ -65,6 +96,33 @@ pub trait Target: Sync {
         options: &RunOptions,
     ) -> Result<RunReport, RunError>;
 
+    /// Runs the program of a graphics stage on the simulator, for the invocations of `inputs.stage`.
+    ///
+    /// # Errors
+    /// When it cannot be run like this or breaks a rule.
+    fn run_stage(
+        &self,
+        artifact: &Artifact,
+        _inputs: &Inputs,
+        _options: &RunOptions,
+    ) -> Result<StageRun, RunError> {
+        Err(no_stage(artifact))
+    }
+
+    /// As [`Target::interpret`], for the program of a graphics stage.
+    ///
+    /// # Errors
+    /// When it cannot be run like this or does something that is not allowed.
+    fn interpret_stage(
+        &self,
+        _lowered: &Module,
+        artifact: &Artifact,
+        _inputs: &Inputs,
+        _options: &RunOptions,
+    ) -> Result<StageRun, RunError> {
+        Err(no_stage(artifact))
+    }
+
     /// How the lanes and the memory of a run of this artifact are laid out.
     ///
     /// # Errors
@@ -81,6 +139,11 @@ pub trait Target: Sync {
         memory: &mut Memory,
         options: &RunOptions,
     ) -> Result<RawRun, RunError>;
+}
+
+fn no_stage(artifact: &Artifact) -> RunError {
+    let stage = crate::artifact::stage_name(artifact.stage);
+    RunError::Setup(format!("{stage} programs for {} cannot be run yet", artifact.target))
 }
 
 /// Code and what its words do not say.

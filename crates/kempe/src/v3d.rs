@@ -3,7 +3,7 @@
 use crate::compile::{CodeOptions, Compiled, Keep, Stopwatch, TargetError};
 use crate::raw::{RawProgram, RawRun};
 use crate::run::{self, RunError, RunOptions, RunReport, ThreadCounts};
-use crate::target::{CodeFacts, Target, TextError, Violation};
+use crate::target::{CodeFacts, Target, TextError, Variant, Violation};
 use kempe_ir::exec::{Inputs, LANES, Memory, Sizes};
 use kempe_ir::{Module, interp};
 use kempe_mir::Artifact;
@@ -75,7 +75,13 @@ impl Target for V3d {
         }
     }
 
-    fn compile(&self, module: Module, options: &CodeOptions, keep: Keep) -> Result<Compiled, TargetError> {
+    fn compile(
+        &self,
+        module: Module,
+        _variant: Variant,
+        options: &CodeOptions,
+        keep: Keep,
+    ) -> Result<Compiled, TargetError> {
         let choices = kempe_v3d::compile::Options {
             threads: options.threads,
             force_spill: options.force_spill,
@@ -168,7 +174,7 @@ impl Target for V3d {
     ) -> Result<RunReport, RunError> {
         let start = Start { version: self.0, threads: artifact.threads };
         let how = interp::Options { step_limit: options.step_limit, ..interp::Options::machine(&start) };
-        run::interpreted(lowered, inputs, self.sizes(artifact)?, &how)
+        run::interpreted(lowered, inputs, self.sizes(artifact)?, &how).map(|(report, _)| report)
     }
 
     fn sizes(&self, artifact: &Artifact) -> Result<Sizes, RunError> {
