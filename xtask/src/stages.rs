@@ -1,5 +1,5 @@
 //! The judge of graphics stages: `cargo xtask simulate --stage vertex|fragment|all [--source] [--want N] [--step N]
-//! [--only TEXT] [--seeds N] [--target T] [--level 0|1|2] [-v]`.
+//! [--only TEXT] [--seeds N] [--target T] [--level 0|1|2] [--threads N] [--force-spill] [--max-registers N] [-v]`.
 //!
 //! * Without `--source`: what code gives for vertices or fragments, and what it leaves in buffers and images, must be what the
 //!   interpreter gives for the lowered form, bit for bit. Vertex shaders are judged as both of their programs ([`Variant`]).
@@ -16,7 +16,8 @@ use crate::simulate::{Fate, table};
 use kempe_ir::exec::{Environment, Inputs, Sizes};
 use kempe_ir::inputs::{Usage, Verdict, search};
 use kempe_ir::interp::{self, Form, Stop};
-use kempe_ir::io::StageOutputs;
+use kempe::run::{RunOptions, StageRun};
+use kempe_ir::io::{Slot, StageOutputs};
 use kempe_ir::{Module, Stage};
 use kempe_opt::Level;
 use kempe_v3d::instr::Version;
@@ -49,24 +50,59 @@ pub struct Ran {
     pub executed: Vec<bool>,
 }
 
-/// Code of a stage, and what it must equal.
-pub struct Made {
-    pub lowered: Module,
+/// Compiles a program of a stage.
+pub fn make(
+    m: &Module,
+    version: Version,
+    variant: Variant,
+    options: &judge::Options,
+) -> Result<judge::Made, String> {
+    let mut options = *options;
+    options.back.shape.binning = variant == Variant::Binning;
+    judge::make(m, version, &options).map_err(|e| e.to_string())
 }
 
-/// Compiles a stage. No target takes one yet; this and [`run_code`] are all that the judge needs of one.
-pub fn make(
-    _m: &Module,
-    version: Version,
-    _variant: Variant,
-    _options: &judge::Options,
-) -> Result<Made, String> {
-    Err(format!("{} takes no graphics stages yet", version.name()))
+fn ran(run: StageRun, executed: Vec<bool>) -> Ran {
+    let memory = run.report.buffers.into_iter().map(|b| b.bytes).collect();
+    let mut stage = run.outputs;
+    // Rows that have no place in the interface.
+    for (n, list) in run.rows.into_values().enumerate() {
+        stage.values.insert((Slot::Row(n as u8), 0, 0), list);
+    }
+    Ran { stage, memory, executed }
 }
 
 /// Runs code on the simulator.
-pub fn run_code(_made: &Made, _inputs: &Inputs, _schedule: u64) -> Result<Ran, Trouble> {
-    Err(Trouble::Setup("the simulator runs no graphics stages yet".to_owned()))
+fn run_code(made: &judge::Made, inputs: &Inputs, schedule: u64) -> Result<Ran, Trouble> {
+    let target = target_of(made)?;
+    let mut result = Err(Trouble::Wrong(String::new()));
+    for schedule in [schedule, RunOptions::SEQUENTIAL] {
+        let options = RunOptions { step_limit: 40 * judge::STEPS, schedule };
+        match target.run_stage(&made.artifact, inputs, &options) {
+            Ok(run) => {
+                let executed = run.report.counts.iter().map(|&n| n > 0).collect();
+                return Ok(ran(run, executed));
+            }
+            Err(e) => result = Err(Trouble::Wrong(e.to_string())),
+        }
+    }
+    result
+}
+
+/// Runs its lowered form by the interpreter.
+fn run_lowered(made: &judge::Made, inputs: &Inputs) -> Result<Ran, Trouble> {
+    let options = RunOptions { step_limit: judge::STEPS, schedule: RunOptions::SEQUENTIAL };
+    let run = target_of(made)?
+        .interpret_stage(&made.lowered, &made.artifact, inputs, &options)
+        .map_err(|e| Trouble::Setup(e.to_string()))?;
+    if !run.report.warnings.is_empty() {
+        return Err(Trouble::Setup("it depends on what is undefined".to_owned()));
+    }
+    Ok(ran(run, Vec::new()))
+}
+
+fn target_of(made: &judge::Made) -> Result<&'static dyn kempe::Target, Trouble> {
+    kempe::target(&made.artifact.target).ok_or_else(|| Trouble::Setup("no target".to_owned()))
 }
 
 /// Runs a module by the interpreter.
@@ -133,7 +169,7 @@ pub fn same(want: &Ran, got: &Ran) -> Result<(), String> {
 pub enum Other {
     /// Its optimised forms.
     Forms(Vec<(Level, Module)>),
-    Code(Vec<(Variant, Made)>),
+    Code(Vec<(Variant, judge::Made)>),
 }
 
 /// The optimised forms of a module.
@@ -171,7 +207,7 @@ pub fn compare(m: &Module, other: &Other, inputs: &Inputs, schedule: u64) -> Res
         Other::Code(list) => {
             let mut executed = Vec::new();
             for (variant, made) in list {
-                let want = interpret(&made.lowered, inputs, Sizes::source(), Form::Machine)?;
+                let want = run_lowered(made, inputs)?;
                 let got = run_code(made, inputs, schedule)?;
                 same(&want, &got).map_err(|e| Trouble::Wrong(format!("{variant:?}: {e}")))?;
                 executed.extend(got.executed);
@@ -323,6 +359,9 @@ pub fn run(stage: &str, args: &[String]) -> ExitCode {
         .take(number("--want", usize::MAX))
         .collect();
     let mut options = judge::Options::default();
+    options.back.threads = value("--threads").and_then(|t| t.parse().ok());
+    options.back.force_spill = args.iter().any(|a| a == "--force-spill");
+    options.back.max_registers = value("--max-registers").and_then(|n| n.parse().ok());
     if value("--level").is_some() {
         options.level = levels.first().copied().unwrap_or(Level::O2);
     }

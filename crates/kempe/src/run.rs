@@ -77,7 +77,7 @@ pub struct StageRun {
     pub outputs: StageOutputs,
     /// Of a vertex program that was made for a machine: its rows, by vertex. They hold what the interface has no place
     /// for: the position on the screen.
-    pub rows: BTreeMap<VertexRow, Vec<u32>>,
+    pub rows: BTreeMap<VertexRow, Vec<Option<u32>>>,
     pub report: RunReport,
 }
 

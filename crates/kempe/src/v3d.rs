@@ -1,15 +1,18 @@
-//! Broadcom V3D behind [`Target`].
+//! Broadcom V3D behind [`Target`]. [`stages`]: its graphics programs.
+
+mod stages;
 
 use crate::compile::{CodeOptions, Compiled, Keep, Stopwatch, TargetError};
 use crate::raw::{RawProgram, RawRun};
-use crate::run::{self, RunError, RunOptions, RunReport, ThreadCounts};
+use crate::run::{self, RunError, RunOptions, RunReport, StageRun, ThreadCounts};
 use crate::target::{CodeFacts, Target, TextError, Variant, Violation};
 use kempe_ir::exec::{Inputs, LANES, Memory, Sizes};
-use kempe_ir::{Module, interp};
+use kempe_ir::{Module, Stage, interp};
 use kempe_mir::Artifact;
 use kempe_opt::pipeline;
 use kempe_v3d::asm;
 use kempe_v3d::instr::Version;
+use kempe_v3d::lower::Shape;
 use kempe_v3d::mops::MInst;
 use kempe_v3d::sim::{self, Dispatch, Order, Program, Scratch, Start, UniformStream};
 use kempe_v3d::validate::{self, Class, ProgramFacts};
@@ -45,7 +48,7 @@ impl Target for V3d {
         };
         let cores = Start { version: self.0, threads: 4 }.qpus();
         vec![
-            ("stages", "compute".to_owned()),
+            ("stages", "vertex, fragment, compute".to_owned()),
             ("lanes", LANES.to_string()),
             ("threads", format!("2 or 4 on each of {cores} cores")),
             ("registers", registers.to_owned()),
@@ -78,11 +81,12 @@ impl Target for V3d {
     fn compile(
         &self,
         module: Module,
-        _variant: Variant,
+        variant: Variant,
         options: &CodeOptions,
         keep: Keep,
     ) -> Result<Compiled, TargetError> {
         let choices = kempe_v3d::compile::Options {
+            shape: Shape { state: options.state, binning: variant == Variant::Binning },
             threads: options.threads,
             force_spill: options.force_spill,
             max_registers: options.max_registers,
@@ -155,13 +159,7 @@ impl Target for V3d {
         dispatch.images = environment.images.clone();
         let mut memory = std::mem::take(&mut environment.memory);
         let outcome = sim::run(&program, &dispatch, &mut memory, &sim_options(options));
-        outcome.result.clone().map_err(|fault| {
-            let word = artifact.code.get(fault.pc).map_or(String::new(), |&word| {
-                let text = self.disassemble(word, false);
-                format!("\n  at {}: {}", fault.pc, text.split_whitespace().collect::<Vec<_>>().join(" "))
-            });
-            RunError::Program(format!("{fault}{word}"))
-        })?;
+        outcome.result.clone().map_err(|fault| self.program_error(artifact, &fault))?;
         Ok(RunReport { buffers: run::outputs(&environment, &memory), ..report(&outcome) })
     }
 
@@ -175,6 +173,29 @@ impl Target for V3d {
         let start = Start { version: self.0, threads: artifact.threads };
         let how = interp::Options { step_limit: options.step_limit, ..interp::Options::machine(&start) };
         run::interpreted(lowered, inputs, self.sizes(artifact)?, &how).map(|(report, _)| report)
+    }
+
+    fn variants(&self, stage: Stage) -> &'static [Variant] {
+        if stage == Stage::Vertex { &[Variant::Render, Variant::Binning] } else { &[Variant::Render] }
+    }
+
+    fn run_stage(
+        &self,
+        artifact: &Artifact,
+        inputs: &Inputs,
+        options: &RunOptions,
+    ) -> Result<StageRun, RunError> {
+        self.simulate_stage(artifact, inputs, options)
+    }
+
+    fn interpret_stage(
+        &self,
+        lowered: &Module,
+        artifact: &Artifact,
+        inputs: &Inputs,
+        options: &RunOptions,
+    ) -> Result<StageRun, RunError> {
+        self.interpret_lowered_stage(lowered, artifact, inputs, options)
     }
 
     fn sizes(&self, artifact: &Artifact) -> Result<Sizes, RunError> {
@@ -295,6 +316,14 @@ fn sim_options(options: &RunOptions) -> sim::Options {
 }
 
 impl V3d {
+    fn program_error(&self, artifact: &Artifact, fault: &sim::Fault) -> RunError {
+        let word = artifact.code.get(fault.pc).map_or(String::new(), |&word| {
+            let text = self.disassemble(word, false);
+            format!("\n  at {}: {}", fault.pc, text.split_whitespace().collect::<Vec<_>>().join(" "))
+        });
+        RunError::Program(format!("{fault}{word}"))
+    }
+
     /// Work-groups per supergroup: as few as fill the lanes of all batches, if the code allows it and they can be
     /// resident together.
     fn packed(&self, artifact: &Artifact, start: Start) -> Result<u32, RunError> {

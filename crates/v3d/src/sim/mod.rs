@@ -16,7 +16,7 @@
 mod alu;
 mod code;
 mod dispatch;
-mod graphics;
+pub mod graphics;
 #[cfg(test)]
 mod graphics_tests;
 mod lookup;

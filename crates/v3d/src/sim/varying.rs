@@ -145,7 +145,9 @@ impl Thread {
             if code.version == Version::V71 && writes(op, r) {
                 return Err(Trouble::new("21", "rf0 written right after ldvary"));
             }
-            if reading && (empty || fragment.held == Held::Used) {
+            // In a batch that is dead as a whole every coefficient looks as if it never came.
+            let never = empty && fragment.held != Held::Fresh;
+            if reading && (never || fragment.held == Held::Used) {
                 return Err(Trouble::new("20", "coefficient read one instruction after ldvary"));
             }
         }
