@@ -13,10 +13,10 @@
 use crate::corpus::{self, Entry};
 use crate::judge::{self, Trouble};
 use crate::simulate::{Fate, table};
+use kempe::run::{RunOptions, StageRun};
 use kempe_ir::exec::{Environment, Inputs, Sizes};
 use kempe_ir::inputs::{Usage, Verdict, search};
 use kempe_ir::interp::{self, Form, Stop};
-use kempe::run::{RunOptions, StageRun};
 use kempe_ir::io::{Slot, StageOutputs};
 use kempe_ir::{Module, Stage};
 use kempe_opt::Level;

@@ -12,9 +12,9 @@ use crate::lower::{self, Lowered};
 use crate::mops::MInst;
 use crate::validate::{self, Class, ProgramFacts};
 use crate::{regs, select, stats};
-use kempe_ir::{Loc, Module};
+use kempe_ir::{Loc, Module, Stage};
 use kempe_mir::{Artifact, Mir};
-use kempe_ra::{Allocation, Failure};
+use kempe_ra::{Allocation, Failure, OperandKind};
 
 /// Most live registers that the order before allocation aims at, by thread count: a few stay free for what it does not
 /// see. On the compute corpus, 52 to 60 and 26 to 30 differ by less than 0.1 % of the instructions.
@@ -197,17 +197,27 @@ fn with_format(r: &kempe_ir::Resource) -> kempe_ir::Resource {
     r
 }
 
-fn attempt(
+/// Some address for the side band stands in a register that may be filled from memory.
+fn asks_lane_0(mir: &Mir<MInst>) -> bool {
+    mir.data.iter().enumerate().any(|(i, data)| {
+        let uses = mir.operands(kempe_ra::Inst(i as u32)).iter().filter(|o| o.kind == OperandKind::Use);
+        matches!(data, MInst::Sideband { .. })
+            && uses.into_iter().any(|o| mir.program.vregs[o.vreg.0 as usize].recipe.is_none())
+    })
+}
+
+/// Selection, order, allocation. `side_values`: see [`select::select_prepared`].
+fn allocated(
     m: &Module,
     version: Version,
     threads: u32,
-    lowered: &Lowered,
     prepared: &select::Prepared,
     options: &Options,
+    side_values: bool,
     observer: &mut dyn Observer,
-) -> Result<Attempt, CompileError> {
+) -> Result<(Mir<MInst>, Allocation), CompileError> {
     let mut rules = select::Counts::default();
-    let mut mir = select::select_prepared(prepared, version, threads, &mut rules)?;
+    let mut mir = select::select_prepared(prepared, version, threads, side_values, &mut rules)?;
     observer.step("select");
     observer.rules(&rules);
     if !options.no_order {
@@ -221,6 +231,23 @@ fn attempt(
     let allocation = kempe_ra::allocate(&file, &mir.program, &regs::costs(), &choices)
         .map_err(|f| out_of_registers(m, &mir, f))?;
     observer.step("allocate");
+    Ok((mir, allocation))
+}
+
+fn attempt(
+    m: &Module,
+    version: Version,
+    threads: u32,
+    lowered: &Lowered,
+    prepared: &select::Prepared,
+    options: &Options,
+    observer: &mut dyn Observer,
+) -> Result<Attempt, CompileError> {
+    let (mut mir, mut allocation) = allocated(m, version, threads, prepared, options, true, observer)?;
+    if m.stage == Stage::Fragment && allocation.memory_edits && asks_lane_0(&mir) {
+        // A fill brings nothing to a dead quad, and quad 0 may be one.
+        (mir, allocation) = allocated(m, version, threads, prepared, options, false, observer)?;
+    }
     observer.allocated(threads, &mir, &allocation);
     let frame = Frame {
         version,

@@ -2,8 +2,8 @@
 //! interface (`docs/graphics.md`).
 
 use super::{V3d, report, sim_options};
-use crate::target::Target;
 use crate::run::{self, RunError, RunOptions, StageRun};
+use crate::target::Target;
 use kempe_ir::exec::{Inputs, LANES, Sizes};
 use kempe_ir::io::{IoImm, Slot, StageInputs, StageOutputs};
 use kempe_ir::{Builtin, Module, Stage, eval, interp};
@@ -78,10 +78,9 @@ fn plane(v: &Varying, stage: &StageInputs, first: usize) -> sim::Varying {
     let constant = |list| sim::Varying { part: [0; LANES], constant: lanes(list, first) };
     match v.source {
         VaryingSource::Output(slot, component) => match stage.planes.get(&(slot, component)) {
-            Some(p) => sim::Varying {
-                part: lanes(Some(&p.part), first),
-                constant: lanes(Some(&p.constant), first),
-            },
+            Some(p) => {
+                sim::Varying { part: lanes(Some(&p.part), first), constant: lanes(Some(&p.constant), first) }
+            }
             None => constant(stage.values.get(&(slot, component))),
         },
         VaryingSource::PrimitiveId => constant(stage.builtins.get(&Builtin::PrimitiveId)),
@@ -103,10 +102,7 @@ fn fragments(facts: &Graphics, stage: &StageInputs) -> Vec<FragmentBatch> {
             fx,
             fy,
             samples: std::array::from_fn(|k| if lives(k) { samples[k] as u8 & COVERED as u8 } else { 0 }),
-            back: word(start::FACING)
-                .iter()
-                .enumerate()
-                .fold(0, |m, (k, f)| m | u16::from(*f != 0) << k),
+            back: word(start::FACING).iter().enumerate().fold(0, |m, (k, f)| m | u16::from(*f != 0) << k),
             w: word(start::W),
             w_centroid: word(start::CENTROID_W),
             z: word(start::DEPTH),

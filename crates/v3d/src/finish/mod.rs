@@ -94,7 +94,7 @@ pub fn finish(
             let branch = matches!(e.exit, Exit::Branch { .. });
             schedule::schedule(version, frame.threads, &e.ops, &e.words, branch)
         })
-        .collect();
+        .collect::<Result<_, _>>()?;
     let switches = scheduled.iter().any(|s| !s.switches.is_empty());
     let mut bodies = Vec::with_capacity(expanded.len());
     for (b, e) in expanded.iter().enumerate() {

@@ -7,6 +7,7 @@
 //! Rules kept here: 20 to 26 (latencies, section 9), 46 (multop and umul24 with no switch between), 54 to 56 (TMU
 //! sequences and queues), 58 (flags, accumulators and rtop do not cross a switch).
 
+use super::FinishError;
 use super::merge::merge;
 use super::uop::{Kind, Origin, Provenance, UOp};
 use crate::instr::{Alu, Branch, Loc, Op, Version};
@@ -62,6 +63,9 @@ const SAMPLES: usize = 75;
 const VPM: usize = 76;
 const RESOURCES: usize = 77;
 
+/// More instructions than any operation has to wait for another one.
+const LONGEST_WAIT: u32 = 64;
+
 /// Candidates looked at for one instruction: bounds the time in huge blocks. Beyond 24 no block of the corpus
 /// changes.
 const WINDOW: usize = 24;
@@ -111,7 +115,16 @@ fn reg(l: Loc) -> usize {
 
 /// Schedules the operations of a block. `words[seq]` are the result words of a TMU sequence; `branch`: the block ends in a
 /// branch on flag A.
-pub fn schedule(version: Version, threads: u32, ops: &[UOp], words: &[u32], branch: bool) -> Scheduled {
+///
+/// # Errors
+/// When an operation cannot stand in any instruction: expansion broke its contract.
+pub fn schedule(
+    version: Version,
+    threads: u32,
+    ops: &[UOp],
+    words: &[u32],
+    branch: bool,
+) -> Result<Scheduled, FinishError> {
     let ops: Vec<UOp> = ops
         .iter()
         .filter(|o| o.kind != Kind::Plain || !o.part.is_nop() || !o.signals.is_empty())
@@ -431,18 +444,26 @@ struct List<'a> {
 }
 
 impl List<'_> {
-    fn run(mut self) -> Scheduled {
+    fn run(mut self) -> Result<Scheduled, FinishError> {
         for i in 0..self.ops.len() {
             if self.graph.nodes[i].preds == 0 {
                 self.enter(i as u32);
             }
         }
+        let mut waited = 0;
         while !self.ready.is_empty() {
-            if !self.fill(false) && !self.switch() && !self.fill(true) {
-                self.push(Slot::NOP);
+            if self.fill(false) || self.switch() || self.fill(true) {
+                waited = 0;
+                continue;
             }
+            waited += 1;
+            if waited > LONGEST_WAIT {
+                let stuck = self.ready.first().map(|&i| self.ops[i as usize]);
+                return Err(FinishError { message: format!("an operation that fits nowhere: {stuck:?}") });
+            }
+            self.push(Slot::NOP);
         }
-        self.out
+        Ok(self.out)
     }
 
     fn enter(&mut self, i: u32) {

@@ -67,6 +67,8 @@ pub(super) struct Emit<'a> {
     /// What a graphics program gives at its end.
     pub given: Vec<(IoImm, Value)>,
     pub gave: bool,
+    /// Addresses that were computed may go to the side band.
+    pub side_values: bool,
     /// Loads done together with an earlier one, by instruction.
     pub done: Table<kempe_ir::Inst, bool>,
     pub error: Option<SelectError>,
@@ -106,6 +108,7 @@ impl<'a> Emit<'a> {
             payload: [None; 8],
             given: Vec::new(),
             gave: false,
+            side_values: true,
             undefined: None,
             done: Table::new(p.func.insts.len(), false),
             error: None,

@@ -189,6 +189,11 @@ impl Emit<'_> {
                     let test = self.test(cond, !when, Some(exec));
                     return self.end_in_branch(When::Any, test);
                 }
+                if self.p.stage == kempe_ir::Stage::Fragment {
+                    // Quad 0 may be dead, and then lane 0 does not know what came from memory.
+                    let test = self.test(cond, !when, None);
+                    return self.end_in_branch(When::Any, test);
+                }
                 let test = self.test(cond, false, None);
                 (if when { When::Lane0 } else { When::NotLane0 }, test)
             }

@@ -65,7 +65,8 @@ impl Emit<'_> {
         if let Some((base, offset)) = values::side_band(self.p, d, mem)
             && self.flow.is_uniform(self.p, address, self.at)
             && (values::is_fixed_address(self.p, address)
-                || self.plan.occupied[self.at as usize]
+                || self.side_values
+                    && self.plan.occupied[self.at as usize]
                     && !self.plan.is_unsure(self.p, self.flow, address, self.at))
         {
             self.side_band(i, base, offset);

@@ -96,7 +96,8 @@ pub fn prepare(m: &Module, lowered: &Lowered, shape: &Shape) -> Result<Prepared,
     Ok(Prepared { prepared, flow, plan, vars })
 }
 
-/// Selects machine instructions for a program with 2 or 4 threads, and counts the rules that it takes.
+/// Selects machine instructions for a program with 2 or 4 threads, and counts the rules that it takes. `side_values`: what is
+/// loaded from a computed address that is the same everywhere may come through the side band, which asks lane 0.
 ///
 /// # Errors
 /// When the module contains something that is not supported, or does not have the lowered form.
@@ -104,9 +105,12 @@ pub fn select_prepared(
     x: &Prepared,
     version: Version,
     threads: u32,
+    side_values: bool,
     counts: &mut Counts,
 ) -> Result<Mir<MInst>, SelectError> {
-    emit::Emit::new(&x.prepared, &x.flow, &x.plan, &x.vars, version, threads, counts).run()
+    let mut emit = emit::Emit::new(&x.prepared, &x.flow, &x.plan, &x.vars, version, threads, counts);
+    emit.side_values = side_values;
+    emit.run()
 }
 
 /// [`prepare()`] and [`select_prepared`].
@@ -119,5 +123,5 @@ pub fn select(
     version: Version,
     threads: u32,
 ) -> Result<Mir<MInst>, SelectError> {
-    select_prepared(&prepare(m, lowered, &Shape::default())?, version, threads, &mut Counts::default())
+    select_prepared(&prepare(m, lowered, &Shape::default())?, version, threads, true, &mut Counts::default())
 }

@@ -104,6 +104,9 @@ impl Expander<'_> {
             && !op.part.op.reads_flag_a()
             && uop::is_plain(&op.part)
             && !op.part.op.is_sfu()
+            // Rule 13; and what depends on the moment stays where it is.
+            && !op.part.op.has_effect()
+            && op.part.op != Op::Msf
             && op.part.op != Op::Umul24
             && op.part.op != Op::Multop;
         if !movable || op.reads().any(|l| self.written[reg(l)] > at) {
