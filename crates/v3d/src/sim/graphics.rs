@@ -291,8 +291,8 @@ pub struct VertexRun {
 /// What a thread of a graphics stage has besides registers.
 #[derive(Clone, Debug)]
 pub(super) enum Stage {
-    Fragment(Fragment),
-    Vertex(Vpm),
+    Fragment(Box<Fragment>),
+    Vertex(Box<Vpm>),
 }
 
 impl Program {
@@ -325,12 +325,12 @@ impl Code {
                 thread.set_start(row, words, !batch.live());
             }
             let tile = Tile::new(self.version, draw.scoreboard_on_first);
-            thread.stage = Some(Box::new(Stage::Fragment(Fragment::new(batch, tile))));
+            thread.stage = Some(Stage::Fragment(Box::new(Fragment::new(batch, tile))));
         };
         let outcome = self.run_stage(batches.len(), draw, memory, options, start, |n, thread| {
             outputs[n].samples = thread.sample_flags;
             outputs[n].ended = thread.done;
-            if let Some(Stage::Fragment(f)) = thread.stage.take().map(|s| *s) {
+            if let Some(Stage::Fragment(f)) = thread.stage.take() {
                 outputs[n].tile = f.tile.written;
             }
         });
@@ -348,11 +348,11 @@ impl Code {
         let mut outputs = vec![VertexOutput::default(); batches.len()];
         let start = |n: usize, thread: &mut Thread| {
             thread.set_covered(batches[n].lanes);
-            thread.stage = Some(Box::new(Stage::Vertex(Vpm::new(&batches[n], draw.segment_rows))));
+            thread.stage = Some(Stage::Vertex(Box::new(Vpm::new(&batches[n], draw.segment_rows))));
         };
         let outcome = self.run_stage(batches.len(), draw, memory, options, start, |n, thread| {
             outputs[n].ended = thread.done;
-            if let Some(Stage::Vertex(vpm)) = thread.stage.take().map(|s| *s) {
+            if let Some(Stage::Vertex(vpm)) = thread.stage.take() {
                 outputs[n].rows = vpm.outputs();
             }
         });

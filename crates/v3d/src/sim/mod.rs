@@ -20,6 +20,8 @@ mod graphics;
 #[cfg(test)]
 mod graphics_tests;
 mod lookup;
+#[cfg(test)]
+mod lookup_tests;
 mod model;
 mod rules;
 mod step;
