@@ -520,3 +520,60 @@ fn halves_round() {
     let v = fragments.batches[0].varyings[0].constant[9];
     assert_eq!(out[0].color(0).unwrap().component(0, 0, 9), Some(f16_to_f32(f32_to_f16(v))));
 }
+
+/// Programs of random words of all kinds, with and without flipped bits, come to an end or to a fault.
+#[test]
+fn any_program_is_answered() {
+    let pool = "nop; nop; ldvary.rf4\n nop; nop; ldvary.rf4; thrsw\n nop; nop; ldvary.r1\n xcd rf5; nop\n fycd rf6; nop
+ msf rf7; nop\n setmsf -, rf7; nop\n setmsf.ifa -, rf20; nop\n revf rf8; nop\n setrevf -, rf8; nop\n sampid rf9; nop
+ eidx.pushz rf10; nop\n nop; mov tlb, rf5\n nop; mov tlbu, rf6\n nop; nop; ldtlb.rf4\n nop; nop; ldtlbu.rf4\n nop; nop; thrsw
+ nop; nop; wrtmuc\n nop; mov tmut, rf6\n nop; mov tmuoff, rf10\n nop; mov tmus, rf6\n nop; mov tmuslod, rf6\n nop; mov.ifa tmus, rf6
+ nop; mov tmud, rf10\n nop; mov tmuau, rf10\n nop; mov.ifna tmuau, rf10\n nop; nop; ldtmu.rf11\n nop; nop; ldunif\n vpmwt -; nop
+ ldvpmv_in rf4, 0; nop\n ldvpmd_in rf4, rf10; nop\n stvpmv 1, rf10; nop\n stvpmd rf10, rf10; nop\n ldvpmd_out rf4, rf10; nop\n nop";
+    let mut state = 5u64;
+    let mut next = move |n: usize| {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state >> 33) as usize % n
+    };
+    let mut fragments = super::lookup_tests::fragments();
+    fragments.options.step_limit = 1000;
+    let mut reached = 0;
+    for version in Version::ALL {
+        let all =
+            assemble(version, &pool.replace(".r1", if version == Version::V42 { ".r1" } else { ".rf9" }))
+                .unwrap();
+        let close = assemble(version, &format!("{MARK}{END}")).unwrap();
+        for round in 0..4000 {
+            let mut words: Vec<u64> = Vec::new();
+            // Half of them may use the tile buffer at once.
+            if round % 2 == 0 {
+                words.extend(&close[..4]);
+            }
+            words.extend((0..next(12) + 1).map(|_| all[next(all.len())]));
+            if next(4) == 0 {
+                let at = next(words.len());
+                words[at] ^= 1 << next(64);
+            }
+            words.extend(if round % 2 == 0 { &close[4..] } else { &close[..] });
+            let configurations = [
+                u32::MAX,
+                0xffff_ff84,
+                0xffff_ff3c,
+                0xffff_ff7f,
+                fragments.uniforms[0],
+                fragments.uniforms[1],
+            ];
+            let uniforms: Vec<u32> = (0..16).map(|_| configurations[next(6)]).collect();
+            let program = Program::graphics(version, words, uniforms, 2 + 2 * (round & 1));
+            let code = Code::new(&program);
+            let mut memory = fragments.memory.clone();
+            let out =
+                code.run_fragments(&fragments.batches, &fragments.draw, &mut memory, &fragments.options);
+            reached += usize::from(out.outcome.result.is_ok());
+            let batch = VertexBatch { lanes: 0x0fff, rows: vec![[1; LANES]; 3] };
+            let out = code.run_vertices(&[batch], &fragments.draw, &mut memory, &fragments.options);
+            reached += usize::from(out.outcome.result.is_ok());
+        }
+    }
+    assert!(reached > 100, "{reached}");
+}

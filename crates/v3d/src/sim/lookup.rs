@@ -178,7 +178,7 @@ impl Thread {
         };
         let sampler = Sampler { unnormalised: placed.sampler.unnormalised || ask.texels, ..placed.sampler };
         let cube = desc.dim == Dim::Cube;
-        if cube != (n == magic::TMUSCM) || desc.dim == Dim::Buffer || desc.check().is_err() {
+        if cube != (n == magic::TMUSCM) || desc.dim == Dim::Buffer {
             return Err(Trouble::new("54", format!("a lookup in `{name}` that does not fit it")));
         }
         let own = coordinates(desc.dim);

@@ -207,6 +207,11 @@ impl Look {
     }
 }
 
+/// A batch with an image and a sampler, and their addresses as uniforms.
+pub(super) fn fragments() -> Fragments {
+    look().fragments()
+}
+
 fn same(t: Texel) -> Texel {
     t
 }

@@ -39,15 +39,24 @@ impl<'a> Place<'a> {
         let found = images.iter().find(|i| i.state == p0 & !15);
         let region = found.and_then(|i| m.memory.region_at(i.base));
         match (found, region) {
-            (Some(image), Some(region)) => Ok(Place { image, region }),
+            (Some(image), Some(region)) => {
+                let desc = &image.desc;
+                if desc.check().is_err() || (m.memory.bytes(region).len() as u64) < desc.bytes() {
+                    return Err(Trouble::new(
+                        "memory",
+                        format!("the image `{}` has no such texels", image.name),
+                    ));
+                }
+                Ok(Place { image, region })
+            }
             _ => Err(Trouble::new("memory", format!("no texture state at {:#010x}", p0 & !15))),
         }
     }
 
     /// Words of memory that the texel at an offset touches.
     pub fn words(&self, offset: usize) -> std::ops::RangeInclusive<u32> {
-        let first = self.image.base + offset as u32;
-        first / 4..=(first + self.image.desc.format.bytes() - 1) / 4
+        let first = self.image.base.wrapping_add(offset as u32);
+        first / 4..=first.wrapping_add(self.image.desc.format.bytes() - 1) / 4
     }
 }
 
