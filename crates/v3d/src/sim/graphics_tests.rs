@@ -577,3 +577,46 @@ fn any_program_is_answered() {
     }
     assert!(reached > 100, "{reached}");
 }
+
+/// 7.1: the coefficient counts as a write of rf0 beside what the instruction that it arrives in does (rule 36). 4.2: a
+/// write of r5 in that instruction leaves nothing that is known.
+#[test]
+fn coefficients_beside_other_writes() {
+    let v71 = |text: String| {
+        let words = format!(
+            "{STORE} nop; mov tmua, rf12\n nop; mov tmua, rf12\n {text} add.pushz rf6, rf0, rf0; nop\n b.anyap 0\n nop\n nop\n nop\n{MARK} nop; mov tlb, rf6\n nop; mov tlb, rf6\n {END}"
+        );
+        let mut fragments = Fragments::new(&[]);
+        let base = buffer(&mut fragments.memory);
+        fragments.uniforms = vec![base];
+        fragments.run(Version::V71, &words).0.outcome.result.map_err(|f| f.rule)
+    };
+    let switch = "nop; nop; thrsw\n";
+    let vary = "nop; nop; ldvary.rf4\n";
+    let load = "nop; nop; ldtmu.rf5\n";
+    assert_eq!(v71(format!("{switch}{vary}{load}{load}")), Err("36"));
+    assert_eq!(v71(format!("{load}{vary}{switch}nop\n{load}")), Ok(()));
+    assert_eq!(v71(format!("{vary}nop; nop; ldtmu.rf5; thrsw\n nop\n{load}")), Err("36"));
+    assert_eq!(v71(format!("{vary}nop; nop; ldtmu.rf5; thrsw\n {load}nop\n")), Ok(()));
+    let v42 = |gap: &str| {
+        let text = format!(
+            "{CONSTANTS}{VARY}{vary}{gap} nop; mov r5, rf20\n add.pushz rf6, r5, r5; nop\n b.anyap 0\n nop\n nop\n nop\n{MARK} nop; mov tlb, rf6\n nop; mov tlb, rf6\n {END}"
+        );
+        Fragments::new(&[]).run(Version::V42, &text).0.outcome.result.map_err(|f| f.rule)
+    };
+    assert_eq!((v42(""), v42("nop\n")), (Err("undefined"), Ok(())));
+}
+
+/// The number of threads changes nothing that a program gives.
+#[test]
+fn four_threads() {
+    let text = format!(
+        "{VARY} nop; fmul rf12, rf10, @W\n nop; fmul rf13, rf10, rf1\n {MARK} nop; mov tlbu, rf12\n nop; mov tlb, rf13\n {END}"
+    );
+    let mut fragments = Fragments::new(&[WORDS[2]]);
+    let two = fragments.ok(&text).0;
+    fragments.threads = 4;
+    assert_eq!(fragments.ok(&text).0, two);
+    fragments.threads = 3;
+    fragments.stops(&text, "dispatch");
+}
