@@ -620,3 +620,29 @@ fn four_threads() {
     fragments.threads = 3;
     fragments.stops(&text, "dispatch");
 }
+
+#[test]
+fn batches_of_a_draw() {
+    use kempe_ir::io::{Slot, StageInputs};
+    let mut inputs = StageInputs { invocations: 20, helpers: vec![false, true], ..StageInputs::default() };
+    let list = |f: &dyn Fn(u32) -> u32| (0..20).map(f).collect::<Vec<u32>>();
+    inputs.payload.insert(0, list(&|i| i + 7));
+    inputs.payload.insert(3, list(&|i| (i as f32 + 0.5).to_bits()));
+    inputs.payload.insert(5, list(&|i| i & 1));
+    inputs.payload.insert(6, list(&|i| i & 7));
+    let place = (Slot::Location(2), 1);
+    inputs.planes.insert(place, Plane { part: list(&|i| i), constant: list(&|i| 2 * i) });
+    let batches = FragmentBatch::all(&inputs, &[(Slot::Location(0), 0), place]);
+    assert_eq!(batches.len(), 2);
+    let b = &batches[1];
+    assert_eq!((b.w[3], b.x[3], b.varyings[1].part[3], b.varyings[1].constant[3]), (26, 19, 19, 38));
+    assert_eq!((b.samples[..5].to_vec(), b.live(), b.back & 15), (vec![0, 1, 2, 3, 0], 0xf, 0b1010));
+    assert_eq!(batches[0].samples[..3], [0, 0, 2]);
+    assert_eq!(batches[0].varyings[0], Varying::default());
+    let vertices = VertexBatch::all(17, &[(0..17).collect(), vec![5]]);
+    assert_eq!((vertices.len(), vertices[0].lanes, vertices[1].lanes), (2, 0xffff, 1));
+    assert_eq!((vertices[1].rows[0][0], vertices[0].rows[1][..2].to_vec()), (16, vec![5, 0]));
+    assert!(
+        FragmentBatch::all(&StageInputs::default(), &[]).is_empty() && VertexBatch::all(0, &[]).is_empty()
+    );
+}

@@ -456,6 +456,19 @@ fn fetches_per_quad() {
     let red = |lane: usize| f32::from(bytes[4 * lane]) / 255.0;
     let got = fetch.run();
     assert_eq!(got[0][0], Some((red(2) - red(0)).to_bits()));
-    fetch.p1 = 5;
+    // Offsets: constants, or an operand.
+    let moved = |f: &Look, by: usize| {
+        let got = Look { through: "", operands: f.operands.clone(), ..*f }.run();
+        assert_eq!((got[0][0], got[4][0]), (Some(red(by).to_bits()), Some(red(4 + by).to_bits())));
+    };
+    fetch.p2 = Some(REGULAR | 0x12 << 8);
+    moved(&fetch, 18);
+    fetch.p2 = None;
+    fetch.operands.push(("tmuoff", [0x13; LANES]));
+    moved(&fetch, 19);
+    fetch.p2 = Some(REGULAR | 0x12 << 8);
+    fetch.stops("unsupported");
+    (fetch.p1, fetch.p2) = (5, None);
+    fetch.operands.pop();
     assert_eq!(fetch.run()[0][0], None);
 }
