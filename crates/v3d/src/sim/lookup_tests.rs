@@ -391,7 +391,7 @@ fn helpers_and_neighbours() {
 
 #[test]
 fn what_stops_a_lookup() {
-    Look { p1: SAMPLER + 16 | 1, ..look() }.stops("memory");
+    Look { p1: (SAMPLER + 16) | 1, ..look() }.stops("memory");
     Look { operands: vec![("tmut", floats(t_of)), ("tmud", [0; LANES])], ..look() }.stops("54");
     Look { p2: Some(0), ..look() }.stops("54");
     Look { p2: Some(REGULAR | 1 << 7 | 1 << 24), ..look() }.stops("54");
