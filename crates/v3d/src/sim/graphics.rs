@@ -12,6 +12,7 @@ use super::vpm::Vpm;
 use super::{Fault, LANES, Lanes, Mask, Options, Outcome, Program, Scratch, UniformStream};
 use crate::instr::Version;
 use kempe_ir::exec::{Environment, Memory, PlacedImage};
+use kempe_ir::io::{Slot, StageInputs};
 use kempe_ir::sample::Sampler;
 
 /// A sampler and the address that stands for its description.
@@ -74,6 +75,44 @@ pub struct FragmentBatch {
 }
 
 impl FragmentBatch {
+    /// The fragments of a draw in batches, with the varyings in the order of the list. Start words have the numbers of
+    /// `docs/graphics.md`; without sample flags among them every fragment that is no helper has all samples.
+    pub fn all(inputs: &StageInputs, varyings: &[(Slot, u8)]) -> Vec<FragmentBatch> {
+        let count = inputs.invocations as usize;
+        (0..count.div_ceil(LANES)).map(|n| FragmentBatch::one(inputs, varyings, n * LANES)).collect()
+    }
+
+    fn one(inputs: &StageInputs, varyings: &[(Slot, u8)], first: usize) -> FragmentBatch {
+        let lanes = |list: Option<&Vec<u32>>, missing: u32| -> Lanes {
+            std::array::from_fn(|i| list.and_then(|l| l.get(first + i)).copied().unwrap_or(missing))
+        };
+        let start = |number: u32, missing: u32| lanes(inputs.payload.get(&number), missing);
+        let (fx, fy) = (start(3, 0), start(4, 0));
+        let pixel = |v: Lanes| v.map(|bits| f32::from_bits(bits).floor() as i32 as u32);
+        let (facing, flags) = (start(5, 0), start(6, 15));
+        let helps = |i: usize| {
+            first + i >= inputs.invocations as usize || inputs.helpers.get(first + i) == Some(&true)
+        };
+        let varying = |place: &(Slot, u8)| {
+            let plane = inputs.planes.get(place);
+            Varying { part: lanes(plane.map(|p| &p.part), 0), constant: lanes(plane.map(|p| &p.constant), 0) }
+        };
+        FragmentBatch {
+            x: pixel(fx),
+            y: pixel(fy),
+            fx,
+            fy,
+            samples: std::array::from_fn(|i| if helps(i) { 0 } else { flags[i] as u8 & 15 }),
+            back: super::alu::mask(|i| facing[i] != 0),
+            w: start(0, 0),
+            w_centroid: start(1, 0),
+            z: start(2, 0),
+            sample: start(7, 0),
+            varyings: varyings.iter().map(varying).collect(),
+            tile: Vec::new(),
+        }
+    }
+
     /// Lanes that belong to a quad with a sample flag.
     pub fn live(&self) -> Mask {
         whole_quads(self.covered())
@@ -92,6 +131,21 @@ pub struct VertexBatch {
     pub lanes: Mask,
     /// Input rows of the VPM from row 0 on.
     pub rows: Vec<Lanes>,
+}
+
+impl VertexBatch {
+    /// So many vertices in batches; each row of the VPM has a word for every vertex (missing ones are 0).
+    pub fn all(vertices: u32, rows: &[Vec<u32>]) -> Vec<VertexBatch> {
+        let count = vertices as usize;
+        let one = |first: usize| VertexBatch {
+            lanes: super::alu::mask(|i| first + i < count),
+            rows: rows
+                .iter()
+                .map(|row| std::array::from_fn(|i| row.get(first + i).copied().unwrap_or(0)))
+                .collect(),
+        };
+        (0..count.div_ceil(LANES)).map(|n| one(n * LANES)).collect()
+    }
 }
 
 /// What to run the batches with.
@@ -291,8 +345,8 @@ pub struct VertexRun {
 /// What a thread of a graphics stage has besides registers.
 #[derive(Clone, Debug)]
 pub(super) enum Stage {
-    Fragment(Fragment),
-    Vertex(Vpm),
+    Fragment(Box<Fragment>),
+    Vertex(Box<Vpm>),
 }
 
 impl Program {
@@ -325,12 +379,12 @@ impl Code {
                 thread.set_start(row, words, !batch.live());
             }
             let tile = Tile::new(self.version, draw.scoreboard_on_first);
-            thread.stage = Some(Box::new(Stage::Fragment(Fragment::new(batch, tile))));
+            thread.stage = Some(Stage::Fragment(Box::new(Fragment::new(batch, tile))));
         };
         let outcome = self.run_stage(batches.len(), draw, memory, options, start, |n, thread| {
             outputs[n].samples = thread.sample_flags;
             outputs[n].ended = thread.done;
-            if let Some(Stage::Fragment(f)) = thread.stage.take().map(|s| *s) {
+            if let Some(Stage::Fragment(f)) = thread.stage.take() {
                 outputs[n].tile = f.tile.written;
             }
         });
@@ -348,11 +402,11 @@ impl Code {
         let mut outputs = vec![VertexOutput::default(); batches.len()];
         let start = |n: usize, thread: &mut Thread| {
             thread.set_covered(batches[n].lanes);
-            thread.stage = Some(Box::new(Stage::Vertex(Vpm::new(&batches[n], draw.segment_rows))));
+            thread.stage = Some(Stage::Vertex(Box::new(Vpm::new(&batches[n], draw.segment_rows))));
         };
         let outcome = self.run_stage(batches.len(), draw, memory, options, start, |n, thread| {
             outputs[n].ended = thread.done;
-            if let Some(Stage::Vertex(vpm)) = thread.stage.take().map(|s| *s) {
+            if let Some(Stage::Vertex(vpm)) = thread.stage.take() {
                 outputs[n].rows = vpm.outputs();
             }
         });

@@ -520,3 +520,129 @@ fn halves_round() {
     let v = fragments.batches[0].varyings[0].constant[9];
     assert_eq!(out[0].color(0).unwrap().component(0, 0, 9), Some(f16_to_f32(f32_to_f16(v))));
 }
+
+/// Programs of random words of all kinds, with and without flipped bits, come to an end or to a fault.
+#[test]
+fn any_program_is_answered() {
+    let pool = "nop; nop; ldvary.rf4\n nop; nop; ldvary.rf4; thrsw\n nop; nop; ldvary.r1\n xcd rf5; nop\n fycd rf6; nop
+ msf rf7; nop\n setmsf -, rf7; nop\n setmsf.ifa -, rf20; nop\n revf rf8; nop\n setrevf -, rf8; nop\n sampid rf9; nop
+ eidx.pushz rf10; nop\n nop; mov tlb, rf5\n nop; mov tlbu, rf6\n nop; nop; ldtlb.rf4\n nop; nop; ldtlbu.rf4\n nop; nop; thrsw
+ nop; nop; wrtmuc\n nop; mov tmut, rf6\n nop; mov tmuoff, rf10\n nop; mov tmus, rf6\n nop; mov tmuslod, rf6\n nop; mov.ifa tmus, rf6
+ nop; mov tmud, rf10\n nop; mov tmuau, rf10\n nop; mov.ifna tmuau, rf10\n nop; nop; ldtmu.rf11\n nop; nop; ldunif\n vpmwt -; nop
+ ldvpmv_in rf4, 0; nop\n ldvpmd_in rf4, rf10; nop\n stvpmv 1, rf10; nop\n stvpmd rf10, rf10; nop\n ldvpmd_out rf4, rf10; nop\n nop";
+    let mut state = 5u64;
+    let mut next = move |n: usize| {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state >> 33) as usize % n
+    };
+    let mut fragments = super::lookup_tests::fragments();
+    fragments.options.step_limit = 1000;
+    let mut reached = 0;
+    for version in Version::ALL {
+        let all =
+            assemble(version, &pool.replace(".r1", if version == Version::V42 { ".r1" } else { ".rf9" }))
+                .unwrap();
+        let close = assemble(version, &format!("{MARK}{END}")).unwrap();
+        for round in 0..4000 {
+            let mut words: Vec<u64> = Vec::new();
+            // Half of them may use the tile buffer at once.
+            if round % 2 == 0 {
+                words.extend(&close[..4]);
+            }
+            words.extend((0..next(12) + 1).map(|_| all[next(all.len())]));
+            if next(4) == 0 {
+                let at = next(words.len());
+                words[at] ^= 1 << next(64);
+            }
+            words.extend(if round % 2 == 0 { &close[4..] } else { &close[..] });
+            let configurations = [
+                u32::MAX,
+                0xffff_ff84,
+                0xffff_ff3c,
+                0xffff_ff7f,
+                fragments.uniforms[0],
+                fragments.uniforms[1],
+            ];
+            let uniforms: Vec<u32> = (0..16).map(|_| configurations[next(6)]).collect();
+            let program = Program::graphics(version, words, uniforms, 2 + 2 * (round & 1));
+            let code = Code::new(&program);
+            let mut memory = fragments.memory.clone();
+            let out =
+                code.run_fragments(&fragments.batches, &fragments.draw, &mut memory, &fragments.options);
+            reached += usize::from(out.outcome.result.is_ok());
+            let batch = VertexBatch { lanes: 0x0fff, rows: vec![[1; LANES]; 3] };
+            let out = code.run_vertices(&[batch], &fragments.draw, &mut memory, &fragments.options);
+            reached += usize::from(out.outcome.result.is_ok());
+        }
+    }
+    assert!(reached > 100, "{reached}");
+}
+
+/// 7.1: the coefficient counts as a write of rf0 beside what the instruction that it arrives in does (rule 36). 4.2: a
+/// write of r5 in that instruction leaves nothing that is known.
+#[test]
+fn coefficients_beside_other_writes() {
+    let v71 = |text: String| {
+        let words = format!(
+            "{STORE} nop; mov tmua, rf12\n nop; mov tmua, rf12\n {text} add.pushz rf6, rf0, rf0; nop\n b.anyap 0\n nop\n nop\n nop\n{MARK} nop; mov tlb, rf6\n nop; mov tlb, rf6\n {END}"
+        );
+        let mut fragments = Fragments::new(&[]);
+        let base = buffer(&mut fragments.memory);
+        fragments.uniforms = vec![base];
+        fragments.run(Version::V71, &words).0.outcome.result.map_err(|f| f.rule)
+    };
+    let switch = "nop; nop; thrsw\n";
+    let vary = "nop; nop; ldvary.rf4\n";
+    let load = "nop; nop; ldtmu.rf5\n";
+    assert_eq!(v71(format!("{switch}{vary}{load}{load}")), Err("36"));
+    assert_eq!(v71(format!("{load}{vary}{switch}nop\n{load}")), Ok(()));
+    assert_eq!(v71(format!("{vary}nop; nop; ldtmu.rf5; thrsw\n nop\n{load}")), Err("36"));
+    assert_eq!(v71(format!("{vary}nop; nop; ldtmu.rf5; thrsw\n {load}nop\n")), Ok(()));
+    let v42 = |gap: &str| {
+        let text = format!(
+            "{CONSTANTS}{VARY}{vary}{gap} nop; mov r5, rf20\n add.pushz rf6, r5, r5; nop\n b.anyap 0\n nop\n nop\n nop\n{MARK} nop; mov tlb, rf6\n nop; mov tlb, rf6\n {END}"
+        );
+        Fragments::new(&[]).run(Version::V42, &text).0.outcome.result.map_err(|f| f.rule)
+    };
+    assert_eq!((v42(""), v42("nop\n")), (Err("undefined"), Ok(())));
+}
+
+/// The number of threads changes nothing that a program gives.
+#[test]
+fn four_threads() {
+    let text = format!(
+        "{VARY} nop; fmul rf12, rf10, @W\n nop; fmul rf13, rf10, rf1\n {MARK} nop; mov tlbu, rf12\n nop; mov tlb, rf13\n {END}"
+    );
+    let mut fragments = Fragments::new(&[WORDS[2]]);
+    let two = fragments.ok(&text).0;
+    fragments.threads = 4;
+    assert_eq!(fragments.ok(&text).0, two);
+    fragments.threads = 3;
+    fragments.stops(&text, "dispatch");
+}
+
+#[test]
+fn batches_of_a_draw() {
+    use kempe_ir::io::{Slot, StageInputs};
+    let mut inputs = StageInputs { invocations: 20, helpers: vec![false, true], ..StageInputs::default() };
+    let list = |f: &dyn Fn(u32) -> u32| (0..20).map(f).collect::<Vec<u32>>();
+    inputs.payload.insert(0, list(&|i| i + 7));
+    inputs.payload.insert(3, list(&|i| (i as f32 + 0.5).to_bits()));
+    inputs.payload.insert(5, list(&|i| i & 1));
+    inputs.payload.insert(6, list(&|i| i & 7));
+    let place = (Slot::Location(2), 1);
+    inputs.planes.insert(place, Plane { part: list(&|i| i), constant: list(&|i| 2 * i) });
+    let batches = FragmentBatch::all(&inputs, &[(Slot::Location(0), 0), place]);
+    assert_eq!(batches.len(), 2);
+    let b = &batches[1];
+    assert_eq!((b.w[3], b.x[3], b.varyings[1].part[3], b.varyings[1].constant[3]), (26, 19, 19, 38));
+    assert_eq!((b.samples[..5].to_vec(), b.live(), b.back & 15), (vec![0, 1, 2, 3, 0], 0xf, 0b1010));
+    assert_eq!(batches[0].samples[..3], [0, 0, 2]);
+    assert_eq!(batches[0].varyings[0], Varying::default());
+    let vertices = VertexBatch::all(17, &[(0..17).collect(), vec![5]]);
+    assert_eq!((vertices.len(), vertices[0].lanes, vertices[1].lanes), (2, 0xffff, 1));
+    assert_eq!((vertices[1].rows[0][0], vertices[0].rows[1][..2].to_vec()), (16, vec![5, 0]));
+    assert!(
+        FragmentBatch::all(&StageInputs::default(), &[]).is_empty() && VertexBatch::all(0, &[]).is_empty()
+    );
+}

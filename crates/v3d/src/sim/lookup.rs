@@ -32,13 +32,36 @@ pub(super) const PER_PIXEL: u32 = 4;
 const NO_AUTOMATIC_LEVEL: u32 = 2;
 const GATHER: u32 = 1 << 7;
 const QUERY: u32 = 1 << 24;
-const OFFSETS: u32 = 0xfff << 8;
+pub(super) const OFFSETS: u32 = 0xfff << 8;
 const OPERATION: u32 = 15 << 20;
 const MODELLED: u32 = NO_AUTOMATIC_LEVEL | 3 << 5 | GATHER | QUERY | OFFSETS | OPERATION;
 
 /// A signed field of four bits.
 fn nibble(word: u32, at: u32) -> i32 {
     (word << (28 - at)) as i32 >> 28
+}
+
+/// The offsets of P2.
+pub(super) fn constant_offset(p2: u32) -> [i32; 3] {
+    [8, 12, 16].map(|at| nibble(p2, at))
+}
+
+/// The offset of a lane: that of tmuoff if it was written.
+pub(super) fn offset_of(variable: &Option<Operand>, constant: [i32; 3], lane: usize) -> [i32; 3] {
+    match variable {
+        Some(o) => [nibble(o.value.v[lane], 0), nibble(o.value.v[lane], 4), 0],
+        None => constant,
+    }
+}
+
+/// Offsets that are not modelled.
+pub(super) fn bad_offset(
+    variable: &Option<Operand>,
+    constant: [i32; 3],
+    axes: usize,
+) -> Option<&'static str> {
+    let bad = variable.is_some() && (constant != [0; 3] || axes > 2);
+    bad.then_some("a variable offset beside a constant one or in depth is not modelled")
 }
 
 /// What the configuration words and the terminator say.
@@ -80,7 +103,7 @@ impl Ask {
         Ok(Ask {
             lookup,
             explicit: n == magic::TMUSLOD || p2 & NO_AUTOMATIC_LEVEL != 0,
-            offset: [8, 12, 16].map(|at| nibble(p2, at)),
+            offset: constant_offset(p2),
             mask,
             wide,
             per_pixel: p1 & PER_PIXEL != 0,
@@ -130,10 +153,7 @@ impl Operands {
                 level_of(&place.image.desc, sampler, dx, dy) + given.unwrap_or(0.0)
             }
         };
-        let offset = match &self.offset {
-            Some(o) => [nibble(o.value.v[lane], 0), nibble(o.value.v[lane], 4), 0],
-            None => ask.offset,
-        };
+        let offset = offset_of(&self.offset, ask.offset, lane);
         Request {
             lookup: ask.lookup,
             at: self.place(lane),
@@ -178,13 +198,13 @@ impl Thread {
         };
         let sampler = Sampler { unnormalised: placed.sampler.unnormalised || ask.texels, ..placed.sampler };
         let cube = desc.dim == Dim::Cube;
-        if cube != (n == magic::TMUSCM) || desc.dim == Dim::Buffer || desc.check().is_err() {
+        if cube != (n == magic::TMUSCM) || desc.dim == Dim::Buffer {
             return Err(Trouble::new("54", format!("a lookup in `{name}` that does not fit it")));
         }
         let own = coordinates(desc.dim);
         coordinate_operands(name, &others, [own > 1, own > 2, desc.arrayed])?;
-        if offset.is_some() && (ask.offset != [0; 3] || own > 2) {
-            return Err(Trouble::new("unsupported", "a variable offset beside a constant one or in depth"));
+        if let Some(what) = bad_offset(&offset, ask.offset, own) {
+            return Err(Trouble::new("unsupported", what));
         }
         // Whether the condition holds or not, the lane has a value for S.
         let s = Operand { value: write.value, lanes: Mask::MAX };

@@ -1,17 +1,19 @@
-//! Functional simulator of compute programs, on the final instruction words.
+//! Functional simulator of compute, fragment and vertex programs, on the final instruction words.
 //!
 //! Written from the reference (sections given in each file), not from the code generator, so that the two can disagree.
 //! It is strict: a register that was never written, a value lost at a thread switch, an address of nowhere is *poison*,
 //! lane by lane; poison spreads through arithmetic and stops the run with the number of the broken rule when it would
-//! have an effect (memory, a branch, a pointer, a configuration). Every hardware rule of section 15 that a compute program
+//! have an effect (memory, a branch, a pointer, a configuration). Every hardware rule of section 15 that a program
 //! can break stops it too.
 //! `docs/simulator.md` lists what is modelled.
 //!
 //! * [`Code`]: the program, decoded once. [`Code::run`] runs a dispatch on a [`Memory`].
+//! * [`Code::run_fragments`], [`Code::run_vertices`]: batches of a draw, and what each of them gave.
 //! * [`step_words`]: a few words on a given register state, for the execution oracles.
 //!
 //! Files: `code` (decoded form), `alu` and `model` (arithmetic), `thread` (one thread, one instruction), `tmu` (general
-//! memory access), `rules` (limits of words, slots and distances), `dispatch` (threads of a supergroup, barriers, payload), `step` (single words).
+//! memory access), `rules` (limits of words, slots and distances), `dispatch` (threads of a supergroup, barriers, payload), `step` (single
+//! words), `texture` (texels), `lookup` (samplers), `graphics` (batches of vertices and fragments), `varying`, `tile`, `vpm`.
 
 mod alu;
 mod code;
@@ -20,6 +22,8 @@ pub mod graphics;
 #[cfg(test)]
 mod graphics_tests;
 mod lookup;
+#[cfg(test)]
+mod lookup_tests;
 mod model;
 mod rules;
 mod step;
@@ -67,7 +71,7 @@ pub enum UniformStream {
     Address(u32),
 }
 
-/// A compute program as the hardware is given it.
+/// A program as the hardware is given it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Program {
     pub version: Version,
@@ -81,6 +85,7 @@ pub struct Program {
     pub threads: u32,
     /// Dispatched in the final section: the first thread switch ends the program (section 13.2).
     pub single_segment: bool,
+    /// Of compute programs.
     pub workgroup_size: [u32; 3],
 }
 

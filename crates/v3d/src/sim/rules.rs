@@ -2,8 +2,8 @@
 //!
 //! A word that breaks a rule by itself (check W of section 15) becomes a stop when it is reached; rules about distances
 //! and slots (check P) are counted along the way that the thread really takes. The validator follows every way through
-//! the text instead; the two share the decoder and nothing else, so that each can be held against the other. Rules that
-//! only varyings, the VPM or the tile buffer can break are not here: those words stop as unsupported.
+//! the text instead; the two share the decoder and nothing else, so that each can be held against the other. Rules
+//! about what a fragment or a vertex has besides registers are in `varying`, `tile` and `vpm`.
 
 use super::code::{Code, Step};
 use super::thread::{Thread, Trouble};

@@ -6,10 +6,10 @@
 //! in 16-bit mode pairs of halves. A store takes words that are texels already. Loads and atomics outside of the image stop
 //! the run; stores there do nothing (Vulkan says so, and the existing driver leaves it to the unit).
 //!
-//! Lookups through samplers: `lookup`. Not modelled, and stopping the run as `unsupported`: offsets, sample numbers, the write
+//! Lookups through samplers: `lookup`. Not modelled, and stopping the run as `unsupported`: offsets of stores, sample numbers, the write
 //! conversion of 7.1. Rules checked here: 54, 55, 57.
 
-use super::lookup::{PER_PIXEL, WIDE};
+use super::lookup::{OFFSETS, PER_PIXEL, WIDE, bad_offset, constant_offset, offset_of};
 use super::thread::{Cause, Machine, Thread, Trouble, Value, Write, whole_quads};
 use super::tmu::{Action, Operand, action, lanes_of, unwaited};
 use super::{LANES, Lanes, Mask};
@@ -39,15 +39,24 @@ impl<'a> Place<'a> {
         let found = images.iter().find(|i| i.state == p0 & !15);
         let region = found.and_then(|i| m.memory.region_at(i.base));
         match (found, region) {
-            (Some(image), Some(region)) => Ok(Place { image, region }),
+            (Some(image), Some(region)) => {
+                let desc = &image.desc;
+                if desc.check().is_err() || (m.memory.bytes(region).len() as u64) < desc.bytes() {
+                    return Err(Trouble::new(
+                        "memory",
+                        format!("the image `{}` has no such texels", image.name),
+                    ));
+                }
+                Ok(Place { image, region })
+            }
             _ => Err(Trouble::new("memory", format!("no texture state at {:#010x}", p0 & !15))),
         }
     }
 
     /// Words of memory that the texel at an offset touches.
     pub fn words(&self, offset: usize) -> std::ops::RangeInclusive<u32> {
-        let first = self.image.base + offset as u32;
-        first / 4..=(first + self.image.desc.format.bytes() - 1) / 4
+        let first = self.image.base.wrapping_add(offset as u32);
+        first / 4..=first.wrapping_add(self.image.desc.format.bytes() - 1) / 4
     }
 }
 
@@ -73,12 +82,24 @@ struct Access<'a> {
     /// S and the other coordinates in the order of [`kempe_ir::image::ImageInfo::coordinates`].
     coordinates: Vec<Operand>,
     level: Option<Operand>,
+    /// Texels that are added to S, T, R: constants, or four bits each for S and T.
+    offset: [i32; 3],
+    variable: Option<Operand>,
 }
 
 impl Access<'_> {
+    fn operands(&self) -> impl Iterator<Item = &Operand> {
+        self.coordinates.iter().chain(&self.level).chain(&self.variable)
+    }
+
     /// Byte offset of the texel of a lane; `None` outside of the image.
     fn offset(&self, lane: usize) -> Option<usize> {
-        let c: Vec<u32> = self.coordinates.iter().map(|o| o.value.v[lane]).collect();
+        let mut c: Vec<u32> = self.coordinates.iter().map(|o| o.value.v[lane]).collect();
+        let shift = offset_of(&self.variable, self.offset, lane);
+        let own = axes(self.place.image.desc.dim);
+        for (c, by) in c.iter_mut().zip(shift).take(own) {
+            *c = c.wrapping_add_signed(by);
+        }
         let level = self.level.as_ref().map_or(0, |o| o.value.v[lane]);
         self.place.image.desc.offset(&c, level)
     }
@@ -87,6 +108,15 @@ impl Access<'_> {
         let c: Vec<String> = self.coordinates.iter().map(|o| (o.value.v[lane] as i32).to_string()).collect();
         let message = format!("texel {} lies outside of the image `{}`", c.join(", "), self.place.image.name);
         Trouble::lane("memory", lane as u32, message)
+    }
+}
+
+/// Coordinates that name a place, without layer and face.
+fn axes(dim: Dim) -> usize {
+    match dim {
+        Dim::D1 | Dim::Buffer => 1,
+        Dim::D2 | Dim::Cube => 2,
+        Dim::D3 => 3,
     }
 }
 
@@ -111,11 +141,9 @@ impl Thread {
         let words = std::mem::take(&mut self.tmu.words);
         let data = std::mem::take(&mut self.tmu.data);
         let others = std::mem::replace(&mut self.tmu.coordinates, [const { None }; 4]);
-        if self.tmu.reference.take().is_some() || self.tmu.offset.take().is_some() {
-            return Err(Trouble::new(
-                "unsupported",
-                "references and offsets of texel accesses are not modelled",
-            ));
+        let variable = self.tmu.offset.take();
+        if self.tmu.reference.take().is_some() {
+            return Err(Trouble::new("54", "a reference for a texel access"));
         }
         let (Some(&p0), true) = (words.first(), words.len() <= 3) else {
             return Err(Trouble::new(
@@ -125,7 +153,7 @@ impl Thread {
         };
         let p1 = words.get(1).copied().unwrap_or(PER_PIXEL);
         let p2 = words.get(2).copied().unwrap_or(REGULAR);
-        if p1 & !(WIDE | PER_PIXEL) != 0 || p2 & !REGULAR != 0 {
+        if p1 & !(WIDE | PER_PIXEL) != 0 || p2 & !(REGULAR | OFFSETS) != 0 {
             return Err(Trouble::new(
                 "unsupported",
                 format!("configuration words {p1:#x}, {p2:#x} are not modelled"),
@@ -148,19 +176,25 @@ impl Thread {
         // Whether the condition holds or not, the lane has a value for S.
         let s = Operand { value: write.value, lanes: Mask::MAX };
         let coordinates: Vec<Operand> = [Some(s), t, r, layer].into_iter().flatten().collect();
-        let access = Access { place, coordinates, level };
+        let access = Access { place, coordinates, level, offset: constant_offset(p2), variable };
         let Some(action) = action(p2 >> 20 & 15, !data.is_empty()) else {
             return Err(Trouble::new("54", format!("configuration word {p2:#x} names no operation")));
         };
+        let shifted = access.variable.is_some() || access.offset != [0; 3];
+        if shifted && action != Action::Load {
+            return Err(Trouble::new("unsupported", "an offset for a store or an atomic is not modelled"));
+        }
+        if let Some(what) = bad_offset(&access.variable, access.offset, axes(access.place.image.desc.dim)) {
+            return Err(Trouble::new("unsupported", what));
+        }
         // Lanes that must be right; the other lanes of a quad only run along in a load.
         let needed = if action == Action::Load { enabled } else { lanes };
-        for o in access.coordinates.iter().chain(&access.level) {
+        for o in access.operands() {
             if let Some((bad, cause)) = poisoned(o, needed) {
                 return Err(Trouble::poison(cause, bad, "a coordinate of a texel access"));
             }
         }
-        let known =
-            access.coordinates.iter().chain(&access.level).fold(lanes, |m, o| m & !o.value.poison & o.lanes);
+        let known = access.operands().fold(lanes, |m, o| m & !o.value.poison & o.lanes);
         match action {
             Action::Load => self.texel_load(&access, known, needed, p0 & 15, p1 & WIDE != 0, m),
             Action::Store => self.texel_store(&access, lanes, &data, p0 & 15, m),

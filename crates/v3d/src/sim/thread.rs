@@ -330,7 +330,7 @@ pub(super) struct Thread {
     pub batch: u32,
     pub done: bool,
     /// What a vertex or fragment has besides; `None`: compute.
-    pub stage: Option<Box<Stage>>,
+    pub stage: Option<Stage>,
 }
 
 /// Numbers to names: spread so that the exclusive or of a few names is not another name.

@@ -216,15 +216,15 @@ mod tests {
         let of = |byte| decode(Version::V71, byte).map_err(|t| t.rule);
         let half = |target, components, swapped| TileKind::Half { target, components, swapped };
         assert_eq!(of(0xff), Ok((half(0, 4, true), false)));
-        assert_eq!(of(0b11_101_100), Ok((half(2, 2, false), false)));
-        assert_eq!(of(0b00_000_011), Ok((TileKind::Word { target: 7, components: 4 }, true)));
-        assert_eq!(of(0b10_00_1100), Ok((TileKind::Depth { own: true }, false)));
-        assert_eq!(of(0b10_00_0100), Ok((TileKind::Depth { own: false }, false)));
-        assert_eq!(of(0b10_01_1000), Ok((TileKind::Stencil { own: true }, true)));
-        for wrong in [0b10_00_0000, 0b01_111_100, 0b10_11_1100] {
+        assert_eq!(of(0b1110_1100), Ok((half(2, 2, false), false)));
+        assert_eq!(of(0b0000_0011), Ok((TileKind::Word { target: 7, components: 4 }, true)));
+        assert_eq!(of(0b1000_1100), Ok((TileKind::Depth { own: true }, false)));
+        assert_eq!(of(0b1000_0100), Ok((TileKind::Depth { own: false }, false)));
+        assert_eq!(of(0b1001_1000), Ok((TileKind::Stencil { own: true }, true)));
+        for wrong in [0b1000_0000, 0b0111_1100, 0b1011_1100] {
             assert_eq!(of(wrong), Err("12.4"), "{wrong:#x}");
         }
-        assert!(decode(Version::V42, 0b00_011_100).is_err());
-        assert!(decode(Version::V42, 0b00_100_100).is_ok());
+        assert!(decode(Version::V42, 0b0001_1100).is_err());
+        assert!(decode(Version::V42, 0b0010_0100).is_ok());
     }
 }

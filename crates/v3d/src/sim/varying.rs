@@ -97,7 +97,7 @@ fn writes(op: &Micro, r: u8) -> bool {
 
 impl Thread {
     pub(super) fn fragment(&mut self) -> Option<&mut Fragment> {
-        match self.stage.as_deref_mut() {
+        match self.stage.as_mut() {
             Some(Stage::Fragment(fragment)) => Some(fragment),
             _ => None,
         }

@@ -69,7 +69,7 @@ fn no_vpm() -> Trouble {
 
 impl Thread {
     fn vpm(&mut self) -> Option<&mut Vpm> {
-        match self.stage.as_deref_mut() {
+        match self.stage.as_mut() {
             Some(Stage::Vertex(vpm)) => Some(vpm),
             _ => None,
         }
@@ -152,7 +152,7 @@ impl Thread {
 
     /// The end of a program of a graphics stage.
     pub(super) fn at_stage_end(&mut self, version: Version, m: &mut Machine) -> Result<(), Trouble> {
-        match self.stage.as_deref_mut() {
+        match self.stage.as_mut() {
             Some(Stage::Vertex(vpm)) => vpm.at_end(version),
             _ => self.end_fragment(m),
         }

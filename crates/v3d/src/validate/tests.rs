@@ -655,3 +655,63 @@ fn any_words_are_answered() {
         }
     }
 }
+
+/// The rules of varyings, tile buffer and VPM where a branch lies between.
+#[test]
+fn graphics_rules_follow_every_path() {
+    let facts = fragment();
+    let write = "nop; mov tlb, rf4\n";
+    for (version, c) in [(V42, "r5"), (V71, "rf0")] {
+        let tail = format!("{MARK}{write}{END}");
+        // An ldvary in the last slot: the target is the next instruction, and so is the fall through.
+        for branch in ["b 8", "b.na0 8"] {
+            let at_target = |first: &str, second: &str| {
+                format!("{branch}\n nop\n nop\n nop; nop; ldvary.rf4\n {first}\n {second}\n {tail}")
+            };
+            let target = |word: &str| at_target("nop", word);
+            for (rule, word) in [("18", "nop; nop; ldunif"), ("20", &format!("fadd rf5, {c}, rf4"))] {
+                with(version, &facts, rule, Class::Hw, &target(word), &target(&format!("nop\n {word}")));
+            }
+            let through = at_target("nop; nop; ldunifa", "nop");
+            assert_eq!(has(&check(version, &through, &facts), "18"), branch == "b.na0 8");
+        }
+        // Depth is written, and a loop comes back to where the flags are read.
+        let back = |to: &str| {
+            format!(
+                "{MARK}top: msf rf5\n nop\n again: nop; mov tlbu, rf4\n b.na0 {to}\n nop\n nop\n nop\n{write}{END}"
+            )
+        };
+        let facts = ProgramFacts { z_writes: &[6], ..fragment() };
+        with(version, &facts, "44", Class::Hw, &back("top"), &back("again"));
+    }
+    let vertex = ProgramFacts { stage: Stage::Vertex, ..ProgramFacts::compute(2) };
+    let skip =
+        |wait: &str| format!("b.na0 skip\n nop\n nop\n nop\n stvpmv rf1, rf2\n skip: {wait}\n{MARK}{END}");
+    with(V42, &vertex, "53", Class::Hw, &skip("nop"), &skip("vpmwt -"));
+    assert!(!has(&check(V42, &skip("vpmwt -"), &vertex), "64"));
+}
+
+#[test]
+fn tile_buffer_words() {
+    for version in Version::ALL {
+        let of =
+            |word: &str| check(version, &format!("{MARK}{word}\n nop; mov tlb, rf4\n{END}"), &fragment());
+        for word in [
+            "nop; mov tlb, rf1; ldtlb.rf3",
+            "add tmud, rf1, rf2; mov tlb, rf1",
+            "add tlb, rf1, rf2; mov tlb, rf1",
+        ] {
+            assert!(has(&of(word), "14"), "{word}");
+        }
+        assert!(has(&of("nop; mov tlbu, rf1; ldunif"), "17"));
+        for word in ["nop; mov tlbu, rf1", "nop; mov tlb, rf1; ldunif", "nop; nop; ldtlbu.rf5"] {
+            assert!(of(word).iter().all(|v| v.class == Class::Drv), "{word}: {:?}", of(word));
+        }
+        end(version, "51", Class::Hw, ["", "nop; mov tlbu, rf5", ""], ["", "nop; mov tlb, rf5", ""]);
+        // Reading needs the lock as writing does; a program that starts in its final section never takes it.
+        let read = format!("nop; nop; ldtlbu.rf5\n{MARK}nop; mov tlb, rf4\n{END}");
+        assert!(has(&check(version, &read, &fragment()), "45"));
+        let single = ProgramFacts { single_segment: true, ..fragment() };
+        assert!(has(&check(version, &format!("nop; mov tlb, rf4\n{END}"), &single), "45"));
+    }
+}
