@@ -50,6 +50,7 @@ pub fn simulate_in(
     let mut dispatch = sim::Dispatch::new(inputs.groups);
     dispatch.wgs_per_supergroup = wgs;
     dispatch.images = env.images.clone();
+    dispatch.samplers = sim::PlacedSampler::all(&env);
     if a.scratch_bytes != 0 {
         dispatch.scratch = Some(sim::Scratch { base: env.scratch_base, bytes_per_thread: a.scratch_bytes });
     }
