@@ -157,7 +157,7 @@ impl Target for V3d {
                 Some(Scratch { base: environment.scratch_base, bytes_per_thread: scratch_bytes });
         }
         dispatch.images = environment.images.clone();
-        dispatch.samplers = kempe_v3d::sim::PlacedSampler::all(environment);
+        dispatch.samplers = sim::PlacedSampler::all(&environment);
         let mut memory = std::mem::take(&mut environment.memory);
         let outcome = sim::run(&program, &dispatch, &mut memory, &sim_options(options));
         outcome.result.clone().map_err(|fault| self.program_error(artifact, &fault))?;
