@@ -12,7 +12,7 @@ use kempe_ir::sample::{Compare, Filter, Sampler, Wrap};
 use kempe_ir::{Module, Res, interp, text, verify::verify};
 use kempe_v3d::compile::{Options, compile};
 use kempe_v3d::instr::Version;
-use kempe_v3d::lower::{StartWords, check, lower};
+use kempe_v3d::lower::{Shape, StartWords, check, lower};
 use kempe_v3d::sim::Order;
 
 const ITEMS: u32 = 32;
@@ -302,8 +302,8 @@ fn lookups() {
             let mut m = case.module.clone();
             kempe_opt::optimise(&mut m, level);
             let optimised = m.clone();
-            let lowered =
-                lower(&mut m, version).unwrap_or_else(|e| panic!("{what}: {e}\n{}", text::print(&optimised)));
+            let lowered = lower(&mut m, version, &Shape::default())
+                .unwrap_or_else(|e| panic!("{what}: {e}\n{}", text::print(&optimised)));
             verify(&m).unwrap_or_else(|e| panic!("{what}: {}\n{}", e[0], text::print(&m)));
             check(&m).unwrap_or_else(|e| panic!("{what}: {e}"));
             let printed = text::print(&m);
@@ -330,8 +330,6 @@ fn lookups() {
                             compiled += 1;
                             simulated += 1;
                         }
-                        // Until the simulator has a texture unit.
-                        Err(e) if e.starts_with("unsupported:") => compiled += 1,
                         Err(e) => panic!("{what}: {e}\n{printed}"),
                     },
                     Err(e) => {
