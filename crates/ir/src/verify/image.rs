@@ -132,7 +132,9 @@ pub(super) fn check_sample(
         return Err(format!("has the type {} instead of {component}", inst.ty));
     }
     let count = imm.results();
-    if imm.mask > 15 || count == 0 || imm.dref && (count != 1 || info.component != Component::F32) {
+    // A comparison has one result, of each texel.
+    let one = count == 1 || matches!(imm.lookup, Lookup::Gather(_));
+    if imm.mask > 15 || count == 0 || imm.dref && (!one || info.component != Component::F32) {
         return Err(format!("mask {}", imm.mask));
     }
     match_types("operand", &imm.operands(&info), args)?;
