@@ -1,16 +1,21 @@
 //! Random programs down the whole road:
-//! `cargo xtask fuzz [--count N] [--seed S] [--one SEED] [--target T] [--verify] [--threads N] [--no-reduce]`.
+//! `cargo xtask fuzz [--count N] [--seed S] [--one SEED] [--target T] [--verify] [--threads N] [--no-reduce]
+//! [--stage vertex|fragment]`.
 //!
 //! Every program is made for both targets at the natural register limit and at a random low one, at random levels of
 //! optimisation and thread counts; the simulator must equal the interpreter, and nothing on the way may object
 //! (`--verify`: checker B reads every result too). What fails is made small ([`kempe_ir::reduce`]) and written to
 //! `target/fuzz` in the text form, with what was done to it in the first lines.
+//!
+//! Graphics stages (`--stage`) are judged in their source form against the optimised forms ([`crate::stages`]); code follows when
+//! a target takes them.
 
 use crate::judge::{self, Trouble};
+use crate::stages;
 use kempe_ir::exec::Inputs;
 use kempe_ir::generate::{self, Shape, generate};
 use kempe_ir::inputs::Random;
-use kempe_ir::{Module, reduce, text};
+use kempe_ir::{Module, Stage, reduce, text};
 use kempe_opt::Level;
 use kempe_v3d::instr::Version;
 use rayon::prelude::*;
@@ -37,6 +42,7 @@ struct Case {
     schedule: u64,
     /// Fewer registers than one instruction needs is an answer, not a defect.
     low_limit: bool,
+    stage: Stage,
 }
 
 struct Failure {
@@ -52,7 +58,21 @@ impl std::fmt::Display for Failure {
 }
 
 /// The program of a seed, its inputs, and what is done with it.
-fn cases(seed: u64, targets: &[Version], verify: bool) -> (Module, Inputs, Vec<Case>) {
+fn cases(seed: u64, targets: &[Version], verify: bool, stage: Stage) -> (Module, Inputs, Vec<Case>) {
+    if stage != Stage::Compute {
+        let shape = Shape::for_stage(seed, stage);
+        let m = generate(seed, &shape);
+        let inputs = generate::stage_inputs(seed, &m, &shape);
+        let case = Case {
+            seed,
+            version: Version::V71,
+            options: judge::Options::default(),
+            schedule: 0,
+            low_limit: false,
+            stage,
+        };
+        return (m, inputs, vec![case]);
+    }
     let shape = Shape::from_seed(seed);
     let mut r = Random(seed ^ 0x9999);
     let inputs = generate::inputs(seed, 1 + r.below(3) as u32, &shape);
@@ -69,7 +89,7 @@ fn cases(seed: u64, targets: &[Version], verify: bool) -> (Module, Inputs, Vec<C
                     _ => options.back.max_registers = Some(10 + r.below(14) as u32),
                 }
             }
-            list.push(Case { seed, version, options, schedule: r.below(4), low_limit: round == 1 });
+            list.push(Case { seed, version, options, schedule: r.below(4), low_limit: round == 1, stage });
         }
     }
     (generate(seed, &shape), inputs, list)
@@ -79,6 +99,15 @@ impl Case {
     /// What goes wrong, as text that begins with the kind.
     fn run(&self, m: &Module, inputs: &Inputs) -> Result<(), String> {
         let run = || -> Result<(), String> {
+            if self.stage != Stage::Compute {
+                let other = stages::forms(m, &[Level::O0, Level::O1, Level::O2])?;
+                return match stages::compare(m, &other, inputs, self.schedule) {
+                    Ok(_) => Ok(()),
+                    Err(Trouble::Input(stop)) => Err(format!("interpreter: {stop}")),
+                    Err(Trouble::Setup(s)) => Err(format!("setup: {s}")),
+                    Err(Trouble::Wrong(s)) => Err(format!("wrong: {s}")),
+                };
+            }
             let made = judge::make(m, self.version, &self.options)
                 .map_err(|e| if e.internal { format!("bug: {e}") } else { format!("not compiled: {e}") })?;
             match judge::compare(&made, inputs, self.schedule) {
@@ -127,11 +156,16 @@ fn shrink(
 /// Writes a failure in its small form.
 fn write(failure: &Failure, targets: &[Version], verify: bool, folder: &Path) -> std::io::Result<PathBuf> {
     let case = &failure.case;
-    let (m, inputs, _) = cases(case.seed, targets, verify);
+    let (m, inputs, _) = cases(case.seed, targets, verify, case.stage);
     let reduced = shrink(&m, &inputs, &failure.message, &mut |m| case.run(m, &inputs));
     let message = case.run(&reduced.module, &inputs).err().unwrap_or_default();
     std::fs::create_dir_all(folder)?;
-    let path = folder.join(format!("seed-{}-{}.kir", case.seed, case.version.name()));
+    let kind = match case.stage {
+        Stage::Compute => case.version.name(),
+        Stage::Vertex => "vertex",
+        Stage::Fragment => "fragment",
+    };
+    let path = folder.join(format!("seed-{}-{kind}.kir", case.seed));
     let first = |s: &str| s.lines().next().unwrap_or_default().to_owned();
     let text = format!(
         "; {}\n; reduced in {} steps{}: {}\n; groups {:?}\n{}",
@@ -153,6 +187,7 @@ struct Args {
     targets: Vec<Version>,
     verify: bool,
     reduce: bool,
+    stage: Stage,
 }
 
 fn arguments(args: &[String]) -> Option<Args> {
@@ -163,6 +198,7 @@ fn arguments(args: &[String]) -> Option<Args> {
         targets: Version::ALL.to_vec(),
         verify: false,
         reduce: true,
+        stage: Stage::Compute,
     };
     let mut it = args.iter();
     while let Some(name) = it.next() {
@@ -172,6 +208,14 @@ fn arguments(args: &[String]) -> Option<Args> {
             "--count" => a.count = it.next()?.parse().ok()?,
             "--seed" => a.first = it.next()?.parse().ok()?,
             "--threads" => a.threads = it.next()?.parse().ok()?,
+            "--stage" => {
+                a.stage = match it.next()?.as_str() {
+                    "vertex" => Stage::Vertex,
+                    "fragment" => Stage::Fragment,
+                    "compute" => Stage::Compute,
+                    _ => return None,
+                }
+            }
             "--target" => {
                 let name = it.next()?;
                 a.targets.retain(|v| v.name() == name);
@@ -189,7 +233,7 @@ fn arguments(args: &[String]) -> Option<Args> {
 pub fn run(args: &[String]) -> ExitCode {
     let Some(a) = arguments(args) else {
         eprintln!(
-            "usage: cargo xtask fuzz [--count N] [--seed S] [--one SEED] [--target T] [--verify] [--threads N] [--no-reduce]"
+            "usage: cargo xtask fuzz [--count N] [--seed S] [--one SEED] [--target T] [--verify] [--threads N] [--no-reduce] [--stage vertex|fragment]"
         );
         return ExitCode::from(2);
     };
@@ -208,7 +252,7 @@ pub fn run(args: &[String]) -> ExitCode {
         let new: Vec<Failure> = (done..next)
             .into_par_iter()
             .flat_map_iter(|seed| {
-                let (m, inputs, list) = cases(seed, &a.targets, a.verify);
+                let (m, inputs, list) = cases(seed, &a.targets, a.verify, a.stage);
                 runs.fetch_add(list.len() as u64, Ordering::Relaxed);
                 list.into_iter()
                     .filter_map(|case| {
@@ -260,10 +304,22 @@ mod tests {
     #[test]
     fn random_programs_pass() {
         for seed in 0..40 {
-            let (m, inputs, list) = cases(seed, &Version::ALL, false);
+            let (m, inputs, list) = cases(seed, &Version::ALL, false, Stage::Compute);
             for case in list {
                 if let Err(message) = case.run(&m, &inputs) {
                     panic!("{}\n{}", Failure { case, message }, text::print(&m));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn random_stages_pass() {
+        for (seed, stage) in (0..40).flat_map(|s| [(s, Stage::Vertex), (s, Stage::Fragment)]) {
+            let (m, inputs, list) = cases(seed, &Version::ALL, false, stage);
+            for case in list {
+                if let Err(message) = case.run(&m, &inputs) {
+                    panic!("{stage:?} {}\n{}", Failure { case, message }, text::print(&m));
                 }
             }
         }
@@ -274,7 +330,7 @@ mod tests {
     fn a_failure_becomes_small() {
         let mut reduced = 0;
         for seed in 0..200 {
-            let (m, inputs, list) = cases(seed, &[Version::V71], false);
+            let (m, inputs, list) = cases(seed, &[Version::V71], false, Stage::Compute);
             let case = &list[0];
             let mut broken = |m: &Module| -> Result<(), String> {
                 let made = judge::make(m, case.version, &case.options).map_err(|e| format!("bug: {e}"))?;
@@ -315,7 +371,14 @@ mod tests {
                         let mut options = judge::Options { level, ..judge::Options::default() };
                         options.back.threads = [None, Some(2), Some(4)][seed as usize % 3];
                         options.back.force_spill = seed % 4 == 3;
-                        let case = Case { seed, version, options, schedule: seed % 4, low_limit: false };
+                        let case = Case {
+                            seed,
+                            version,
+                            options,
+                            schedule: seed % 4,
+                            low_limit: false,
+                            stage: Stage::Compute,
+                        };
                         if let Err(message) = case.run(&m, &inputs) {
                             panic!("{}: {}", file.display(), Failure { case, message });
                         }

@@ -3,8 +3,9 @@
 //!
 //! * Without `--source`: what code gives for vertices or fragments, and what it leaves in buffers and images, must be what the
 //!   interpreter gives for the lowered form, bit for bit. Vertex shaders are judged as both of their programs ([`Variant`]).
-//! * With `--source`: the same for the optimised form at each level against the source form, both by the interpreter. No target
-//!   takes part, so this judges front end, optimiser and the inputs.
+//! * With `--source`: the same for the optimised form at each level against the source form, both by the interpreter; and for each
+//!   form against a run in which what the divergence analysis calls uniform is computed once. No target takes part, so this
+//!   judges front end, optimiser, analysis and the inputs.
 //!
 //! What the interpreter calls undefined may be anything on the other side; helpers give nothing on either. A module *counts*
 //! by the rules of `simulate`: at least 90 % of its words (of its instructions in the source form) were executed
@@ -14,13 +15,16 @@ use crate::corpus::{self, Entry};
 use crate::judge::{self, Trouble};
 use crate::simulate::{Fate, table};
 use kempe::run::{RunOptions, StageRun};
+use kempe_ir::analysis::Cfg;
+use kempe_ir::divergence::{self, Divergence};
 use kempe_ir::exec::{Environment, Inputs, Sizes};
 use kempe_ir::inputs::{Usage, Verdict, search};
-use kempe_ir::interp::{self, Form, Stop};
+use kempe_ir::interp::{self, Stop};
 use kempe_ir::io::{Slot, StageOutputs};
 use kempe_ir::{Module, Stage};
 use kempe_opt::Level;
 use kempe_v3d::instr::Version;
+use kempe_v3d::sim::Start;
 use rayon::prelude::*;
 use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
@@ -106,10 +110,14 @@ fn target_of(made: &judge::Made) -> Result<&'static dyn kempe::Target, Trouble> 
 }
 
 /// Runs a module by the interpreter.
-pub fn interpret(m: &Module, inputs: &Inputs, sizes: Sizes, form: Form) -> Result<Ran, Trouble> {
+pub fn interpret(
+    m: &Module,
+    inputs: &Inputs,
+    sizes: Sizes,
+    options: &interp::Options,
+) -> Result<Ran, Trouble> {
     let env = Environment::new(m, inputs, sizes).map_err(Trouble::Setup)?;
-    let options = interp::Options { form, step_limit: judge::STEPS, ..interp::Options::source() };
-    let outcome = interp::run(m, &env, &options).map_err(Trouble::Input)?;
+    let outcome = interp::run(m, &env, options).map_err(Trouble::Input)?;
     if !outcome.undefined.is_empty() {
         return Err(Trouble::Setup("it depends on what is undefined".to_owned()));
     }
@@ -186,22 +194,41 @@ pub fn forms(m: &Module, levels: &[Level]) -> Result<Other, String> {
     Ok(Other::Forms(list))
 }
 
+/// What is wrong with a form of a program, from trouble that the source form did not have.
+fn accuse(what: &str, trouble: Trouble) -> Trouble {
+    let why = match trouble {
+        Trouble::Input(stop) => stop.to_string(),
+        Trouble::Setup(s) | Trouble::Wrong(s) => s,
+    };
+    Trouble::Wrong(format!("{what}: {why}"))
+}
+
+/// The same run with uniform values computed once. What it defines must be the same; not the other way round: an
+/// undefined lane gets what the others have.
+fn check_uniform(m: &Module, inputs: &Inputs, options: &interp::Options, want: &Ran) -> Result<(), Trouble> {
+    let cfg = Cfg::new(&m.func);
+    let which = divergence::Options { one_workgroup_per_batch: true, ..Default::default() };
+    let d = Divergence::new(&m.func, &cfg, &which);
+    let shared = interp::Options { broadcast: Some(&d), ..*options };
+    let got = interpret(m, inputs, Sizes::source(), &shared)?;
+    same(want, &got).map_err(Trouble::Wrong)
+}
+
 /// Compares a module with its other forms on one input. Gives what the source form computed, and what was executed.
 pub fn compare(m: &Module, other: &Other, inputs: &Inputs, schedule: u64) -> Result<Ran, Trouble> {
     judge::screen(m, inputs)?;
-    let form = interp::Options::source().form;
-    let mut source = interpret(m, inputs, Sizes::source(), form)?;
+    let options = interp::Options { step_limit: judge::STEPS, ..interp::Options::source() };
+    let mut source = interpret(m, inputs, Sizes::source(), &options)?;
     match other {
         Other::Forms(list) => {
+            check_uniform(m, inputs, &options, &source).map_err(|e| accuse("uniform values", e))?;
             for (level, optimised) in list {
-                let got = interpret(optimised, inputs, Sizes::source(), form).map_err(|e| {
-                    let why = match e {
-                        Trouble::Input(stop) => stop.to_string(),
-                        Trouble::Setup(s) | Trouble::Wrong(s) => s,
-                    };
-                    Trouble::Wrong(format!("{level:?}: {why}"))
-                })?;
-                same(&source, &got).map_err(|e| Trouble::Wrong(format!("{level:?}: {e}")))?;
+                let check = || -> Result<(), Trouble> {
+                    let got = interpret(optimised, inputs, Sizes::source(), &options)?;
+                    same(&source, &got).map_err(Trouble::Wrong)?;
+                    check_uniform(optimised, inputs, &options, &got)
+                };
+                check().map_err(|e| accuse(&format!("{level:?}"), e))?;
             }
         }
         Other::Code(list) => {
@@ -386,6 +413,35 @@ pub fn run(stage: &str, args: &[String]) -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kempe_ir::Op;
+    use kempe_ir::generate::{Shape, generate, stage_inputs};
+
+    /// An operation that is another one is seen.
+    #[test]
+    fn the_judge_objects() {
+        let (mut seen, mut changed) = (0, 0);
+        for seed in 0..40 {
+            for stage in [Stage::Fragment, Stage::Vertex] {
+                let shape = Shape::for_stage(seed, stage);
+                let m = generate(seed, &shape);
+                let inputs = stage_inputs(seed, &m, &shape);
+                let Other::Forms(mut list) = forms(&m, &[Level::O1]).unwrap() else { unreachable!() };
+                let f = &mut list[0].1.func;
+                let mut all = f.layout.iter().flat_map(|&b| f.blocks[b].insts.clone());
+                let Some(i) = all.find(|&i| matches!(f.insts[i].op, Op::Umulhi | Op::Ddx | Op::Xor)) else {
+                    continue;
+                };
+                f.insts[i].op = match f.insts[i].op {
+                    Op::Umulhi => Op::Smulhi,
+                    Op::Ddx => Op::Ddy,
+                    _ => Op::Or,
+                };
+                changed += 1;
+                seen += matches!(compare(&m, &Other::Forms(list), &inputs, 0), Err(Trouble::Wrong(_))) as u32;
+            }
+        }
+        assert!(changed > 40 && 4 * seen > changed, "{seen} of {changed}");
+    }
 
     /// A few modules of each stage; the whole corpus is for the command.
     #[test]

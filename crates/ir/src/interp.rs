@@ -66,7 +66,8 @@ pub struct Options<'a> {
     pub step_limit: u64,
     pub start: &'a dyn StartState,
     /// Tests of the divergence analysis: results that it calls uniform are computed once and given to all lanes,
-    /// waiting ones too, and the active lanes are checked to agree.
+    /// waiting ones too, and the active lanes are checked to agree. Lanes of quads that are dead from the start are not there:
+    /// on a machine that leaves them out of loads they hold something else, so uniform means the same in live quads.
     pub broadcast: Option<&'a Divergence>,
     /// Follow how far other right implementations may be from our values (`docs/bounds.md`); [`Outcome::pieces`] says
     /// what is known of memory. A branch or an address that is not decided stops the run.

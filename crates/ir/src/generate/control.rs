@@ -54,6 +54,10 @@ impl Gen<'_> {
                 return;
             }
             let nest = depth < self.shape.depth && budget > ROOM;
+            if self.graphics.is_some() && self.chance(20) {
+                self.graphics_statement();
+                continue;
+            }
             match self.r.below(100) {
                 0..=11 if nest => self.branch(depth),
                 12..=13 if nest => self.switch(depth),

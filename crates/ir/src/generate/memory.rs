@@ -29,14 +29,7 @@ struct Source {
 impl Gen<'_> {
     /// Loads and built-ins that later code has as uniform values, and others.
     pub(super) fn built_ins(&mut self) {
-        let push = self.res.push;
-        for at in 0..PUSH_WORDS {
-            let mut b = self.b();
-            let base = b.resource_addr(push, Space::Push, None);
-            let address = b.lea(base, None, 1, 4 * at as i32);
-            let v = b.load(Type::I32, access(Space::Push, 1, 4), address)[0];
-            self.uniforms.push(v);
-        }
+        self.push_words();
         let list = [
             Builtin::NumWorkgroups(0),
             Builtin::WorkgroupId(0),
@@ -57,6 +50,22 @@ impl Gen<'_> {
             let size = self.b().op_imm(Op::ResourceSize, Type::I32, Imm::Res(input), &[]);
             self.uniforms.push(size);
         }
+    }
+
+    pub(super) fn push_words(&mut self) {
+        let push = self.res.push;
+        for at in 0..PUSH_WORDS {
+            let mut b = self.b();
+            let base = b.resource_addr(push, Space::Push, None);
+            let address = b.lea(base, None, 1, 4 * at as i32);
+            let v = b.load(Type::I32, access(Space::Push, 1, 4), address)[0];
+            self.uniforms.push(v);
+        }
+    }
+
+    /// Helpers run along, and what they write is not there when they read it.
+    fn only_writes(&self) -> bool {
+        self.shape.stage == Stage::Fragment
     }
 
     fn source(&mut self) -> Source {
@@ -181,6 +190,9 @@ impl Gen<'_> {
 
     /// What only the first invocation of the dispatch does: its words have an address without an index.
     pub(super) fn first_words(&mut self) {
+        if !self.shape.stores {
+            return self.operation();
+        }
         let output = self.res.output;
         let count = 1 + self.r.below(4) as u32;
         let at = RESULT_WORDS + self.r.below((OWN_WORDS - count + 1) as u64) as u32;
@@ -189,7 +201,7 @@ impl Gen<'_> {
         let mut b = self.b();
         let base = b.resource_addr(output, Space::Storage, None);
         let address = b.lea(base, None, 1, 4 * at as i32);
-        if self.chance(70) {
+        if self.chance(70) || self.only_writes() {
             self.b().store(Type::I32, access, address, &data);
         } else {
             for v in self.b().load(Type::I32, access, address) {
@@ -218,6 +230,9 @@ impl Gen<'_> {
 
     /// Writes or reads words of this invocation in the output buffer.
     pub(super) fn own_words(&mut self) {
+        if !self.shape.stores {
+            return self.output();
+        }
         let ty = if self.shape.narrow_and_wide && self.chance(40) {
             self.pick(&[Type::I8, Type::I16, Type::I64, Type::F16])
         } else {
@@ -227,7 +242,7 @@ impl Gen<'_> {
         let address = self.own_address(ty.bytes(), count);
         let mut access = access(Space::Storage, count as usize, ty.bytes().min(4));
         access.volatile = self.chance(8);
-        if self.chance(55) {
+        if self.chance(55) || self.only_writes() {
             let data: Vec<Value> = (0..count).map(|_| self.value(ty)).collect();
             if count == 3 {
                 // Overwritten at once.
@@ -365,7 +380,9 @@ impl Gen<'_> {
             self.b().inst(Op::Atomic, Type::I32, imm, &args, &[]);
         } else {
             let v = self.b().op_imm(Op::Atomic, Type::I32, imm, &args);
-            self.keep(v);
+            if !self.only_writes() {
+                self.keep(v);
+            }
         }
     }
 

@@ -9,6 +9,7 @@
 //! * [`values`]: operations and the values they take
 //! * [`control`]: ifs, switches, loops, calls, and the jumps that leave them
 //! * [`memory`]: buffers, arrays, shared memory, atomics
+//! * [`graphics`]: what vertices and fragments have besides
 //!
 //! A module of the IR has one function with everything inlined, so there are no calls to generate. What inlining makes
 //! of them is there: a region with early returns at any depth of ifs and loops, which meet with the result in one block.
@@ -17,6 +18,7 @@
 //! are undefined.
 
 mod control;
+mod graphics;
 mod memory;
 mod values;
 
@@ -30,6 +32,8 @@ use crate::module::*;
 use crate::ops::Op;
 use crate::types::{Space, Type};
 use control::Frame;
+
+pub use graphics::{NUMBER, stage_inputs};
 
 /// What a generated program may contain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,6 +59,9 @@ pub struct Shape {
     pub divergent_loop: bool,
     /// Invocations per work-group.
     pub workgroup: u32,
+    pub stage: Stage,
+    /// A graphics stage writes buffers and images too.
+    pub stores: bool,
 }
 
 impl Shape {
@@ -77,7 +84,19 @@ impl Shape {
             early_return,
             divergent_loop,
             workgroup: [16, 16, 32, 48, 64, 8, 20, 1][r.below(8) as usize],
+            stage: Stage::Compute,
+            stores: true,
         }
+    }
+
+    /// The same for another stage.
+    pub fn for_stage(seed: u64, stage: Stage) -> Shape {
+        let shape = Shape::from_seed(seed);
+        if stage == Stage::Compute {
+            return shape;
+        }
+        let stores = Random(seed ^ 0x9a11).below(2) == 0;
+        Shape { stage, stores, shared: false, atomics: shape.atomics && stores, workgroup: 1, ..shape }
     }
 }
 
@@ -92,9 +111,10 @@ const PUSH_WORDS: u32 = 4;
 const TABLE_WORDS: u32 = 16;
 
 /// Makes a program. Bindings of set 0: 0 input words, 1 output (`OUTPUT_WORDS` per invocation of a one-dimensional
-/// dispatch), 2 atomic counters (16 words), 3 uniform block (16 words); push constants of 4 words.
+/// dispatch), 2 atomic counters (16 words), 3 uniform block (16 words); push constants of 4 words. Graphics stages have images,
+/// too, and outputs instead of the results in the buffer.
 pub fn generate(seed: u64, shape: &Shape) -> Module {
-    let mut m = Module::new("main", Stage::Compute);
+    let mut m = Module::new("main", shape.stage);
     let items = shape.workgroup.max(1);
     let mut r = Random(seed);
     m.workgroup_size = match r.below(8) {
@@ -102,6 +122,10 @@ pub fn generate(seed: u64, shape: &Shape) -> Module {
         1 if items.is_multiple_of(8) => [2, items / 4, 2],
         _ => [items, 1, 1],
     };
+    let compute = shape.stage == Stage::Compute;
+    if !compute {
+        m.workgroup_size = [1; 3];
+    }
     let resource = |kind, binding, size, tail, name: &str, read_only| Resource {
         kind,
         set: 0,
@@ -118,8 +142,15 @@ pub fn generate(seed: u64, shape: &Shape) -> Module {
     let counters = m.resources.push(resource(ResKind::StorageBuffer, 2, 64, 0, "counters", false));
     let block = m.resources.push(resource(ResKind::UniformBuffer, 3, 4 * BLOCK_WORDS, 0, "block", true));
     let push = m.resources.push(resource(ResKind::PushConstants, 0, 4 * PUSH_WORDS, 0, "push", true));
-    let shared =
-        m.vars.push(Variable { space: Space::Shared, size: 4 * items, align: 4, name: "tile".to_owned() });
+    let mut shared = Var(0);
+    if compute {
+        shared = m.vars.push(Variable {
+            space: Space::Shared,
+            size: 4 * items,
+            align: 4,
+            name: "tile".to_owned(),
+        });
+    }
     let mut array = |name: &str| {
         m.vars.push(Variable {
             space: Space::Private,
@@ -132,6 +163,7 @@ pub fn generate(seed: u64, shape: &Shape) -> Module {
     if shape.arrays {
         m.constant_data = (0..4 * TABLE_WORDS).map(|_| r.bits() as u8).collect();
     }
+    let graphics = if compute { None } else { Some(graphics::resources(&mut m, &mut r)) };
     let entry = m.func.add_block();
     let mut g = Gen {
         r,
@@ -142,6 +174,7 @@ pub fn generate(seed: u64, shape: &Shape) -> Module {
         func: &mut m.func,
         block: entry,
         res: Resources { input, output, counters, block, push },
+        graphics,
         shared,
         arrays,
         values: Vec::new(),
@@ -201,6 +234,7 @@ struct Gen<'a> {
     func: &'a mut Function,
     block: Block,
     res: Resources,
+    graphics: Option<graphics::Graphics>,
     shared: Var,
     arrays: [Var; 2],
     /// Values that may be used here, oldest first.
@@ -243,23 +277,38 @@ impl Gen<'_> {
         self.limit.saturating_sub(self.operations)
     }
 
-    fn run(&mut self) {
+    fn start_compute(&mut self) {
         let size = self.shape.workgroup.max(1);
         let mut b = self.b();
         let local = b.builtin(Builtin::LocalInvocationIndex);
         let group = b.builtin(Builtin::WorkgroupId(0));
         let n = b.i32(size);
         let first = b.op(Op::Imul, Type::I32, &[group, n]);
-        let id = b.op(Op::Iadd, Type::I32, &[first, local]);
-        let output = self.res.output;
+        self.id = b.op(Op::Iadd, Type::I32, &[first, local]);
+        self.own_words_at();
+        self.local = local;
+        self.values = vec![local, self.id, group];
+        self.uniforms = vec![group];
+        self.built_ins();
+    }
+
+    /// Address of what belongs to this invocation.
+    fn own_words_at(&mut self) {
+        let (output, id) = (self.res.output, self.id);
         let mut b = self.b();
         let base = b.resource_addr(output, Space::Storage, None);
         self.own = b.lea(base, Some(id), 4 * OUTPUT_WORDS, 0);
-        self.local = local;
-        self.id = id;
-        self.values = vec![local, id, group];
-        self.uniforms = vec![group];
-        self.built_ins();
+    }
+
+    fn run(&mut self) {
+        if self.graphics.is_none() {
+            self.start_compute();
+        } else {
+            self.start_graphics();
+            if self.shape.stores {
+                self.own_words_at();
+            }
+        }
         let starts = 3 + self.shape.live / 3;
         for k in 0..starts {
             let ty = if k % 2 == 0 { Type::I32 } else { Type::F32 };
@@ -297,6 +346,13 @@ impl Gen<'_> {
                     b.op(Op::Xor, Type::I32, &[twisted, w])
                 }
             });
+        }
+        if self.graphics.is_some() {
+            let words: Vec<Value> = slots.iter().flatten().copied().collect();
+            self.outputs(&words);
+        }
+        if !self.shape.stores {
+            return;
         }
         let own = self.own;
         let mut slots = slots.into_iter().flatten().peekable();

@@ -55,8 +55,9 @@ pub(super) fn scan(module: &Module) -> Vec<ImageUsage> {
     out
 }
 
-/// Extents of images whose texels are named.
+/// Extents of images whose texels are named. Fragments lie in 2..16 and ask for neighbours, too.
 const LEAST_EXTENT: u32 = 16;
+const LEAST_OF_SCREEN: u32 = 24;
 const LARGEST_EXTENT: u32 = 256;
 const LEAST_LAYERS: u32 = 4;
 /// Largest extent of those that are only looked up, and most layers.
@@ -78,6 +79,7 @@ pub(super) fn draw(
         let invocations = module.workgroup_size[axis].saturating_mul(ranges.groups[axis]);
         invocations.clamp(least, LARGEST_EXTENT)
     };
+    let least = if module.stage == Stage::Compute { LEAST_EXTENT } else { LEAST_OF_SCREEN };
     let any_size = usage.sampled && !usage.texels;
     let mut size = Vec::new();
     for &axis in info.axes() {
@@ -87,15 +89,13 @@ pub(super) fn draw(
             // A cube is as high as it is wide.
             Axis::Height if any_size && info.dim == Dim::Cube => size[0],
             _ if any_size => 1 + rng.below(LARGEST_SAMPLED) as u32,
-            _ if info.dim == Dim::Cube && axis.shrinks() => {
-                extent(0, LEAST_EXTENT).max(extent(1, LEAST_EXTENT))
-            }
+            _ if info.dim == Dim::Cube && axis.shrinks() => extent(0, least).max(extent(1, least)),
             Axis::Width if flat => {
                 let all = (0..3).fold(1, |n: u32, k| n.saturating_mul(extent(k, 1)));
-                all.clamp(LEAST_EXTENT, LARGEST_EXTENT)
+                all.clamp(least, LARGEST_EXTENT)
             }
-            Axis::Width => extent(0, LEAST_EXTENT),
-            Axis::Height => extent(1, LEAST_EXTENT),
+            Axis::Width => extent(0, least),
+            Axis::Height => extent(1, least),
             _ => extent(2, LEAST_LAYERS),
         });
     }

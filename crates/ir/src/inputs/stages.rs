@@ -39,7 +39,7 @@ pub(super) fn scan(module: &Module) -> Interface {
 
 /// Batches of fragments.
 const BATCHES: u32 = 4;
-/// Quads of the screen by axis: images whose texels are named have a texel for every pixel.
+/// Quads of the screen by axis: images whose texels are named have a texel for every pixel, and for those around it.
 const SCREEN: u64 = 8;
 /// Vertices: at least one batch and a part of another.
 const LEAST_VERTICES: u64 = 17;
@@ -173,7 +173,7 @@ fn live_quad(
 ) {
     // Half of them whole; else any lanes but none.
     let covered = if rng.below(2) == 0 { 15 } else { 1 + rng.below(15) };
-    let (x, y) = (2 * rng.below(SCREEN) as u32, 2 * rng.below(SCREEN) as u32);
+    let [x, y] = [(); 2].map(|()| 2 + 2 * rng.below(SCREEN - 1) as u32);
     let start = 0.5 + rng.below(128) as f32 / 32.0;
     let w = Slope::new(rng, start, 0.125);
     // A centroid is somewhere in the pixel.
