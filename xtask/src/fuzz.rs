@@ -7,8 +7,8 @@
 //! (`--verify`: checker B reads every result too). What fails is made small ([`kempe_ir::reduce`]) and written to
 //! `target/fuzz` in the text form, with what was done to it in the first lines.
 //!
-//! Graphics stages (`--stage`) are judged in their source form against the optimised forms ([`crate::stages`]); code follows when
-//! a target takes them.
+//! Graphics stages (`--stage`) are judged in their source form against the optimised forms too, and vertex programs as both of
+//! their variants ([`crate::stages`]).
 
 use crate::judge::{self, Trouble};
 use crate::stages;
@@ -59,23 +59,20 @@ impl std::fmt::Display for Failure {
 
 /// The program of a seed, its inputs, and what is done with it.
 fn cases(seed: u64, targets: &[Version], verify: bool, stage: Stage) -> (Module, Inputs, Vec<Case>) {
-    if stage != Stage::Compute {
-        let shape = Shape::for_stage(seed, stage);
-        let m = generate(seed, &shape);
-        let inputs = generate::stage_inputs(seed, &m, &shape);
-        let case = Case {
-            seed,
-            version: Version::V71,
-            options: judge::Options::default(),
-            schedule: 0,
-            low_limit: false,
-            stage,
-        };
-        return (m, inputs, vec![case]);
-    }
-    let shape = Shape::from_seed(seed);
     let mut r = Random(seed ^ 0x9999);
-    let inputs = generate::inputs(seed, 1 + r.below(3) as u32, &shape);
+    let (m, inputs) = match stage {
+        Stage::Compute => {
+            let shape = Shape::from_seed(seed);
+            let inputs = generate::inputs(seed, 1 + r.below(3) as u32, &shape);
+            (generate(seed, &shape), inputs)
+        }
+        _ => {
+            let shape = Shape::for_stage(seed, stage);
+            let m = generate(seed, &shape);
+            let inputs = generate::stage_inputs(seed, &m, &shape);
+            (m, inputs)
+        }
+    };
     let mut list = Vec::new();
     for &version in targets {
         for round in 0..2 {
@@ -92,21 +89,31 @@ fn cases(seed: u64, targets: &[Version], verify: bool, stage: Stage) -> (Module,
             list.push(Case { seed, version, options, schedule: r.below(4), low_limit: round == 1, stage });
         }
     }
-    (generate(seed, &shape), inputs, list)
+    (m, inputs, list)
 }
 
 impl Case {
+    fn run_stage(&self, m: &Module, inputs: &Inputs) -> Result<(), String> {
+        let against = |other: &stages::Other| match stages::compare(m, other, inputs, self.schedule) {
+            Ok(_) => Ok(()),
+            Err(Trouble::Input(stop)) => Err(format!("interpreter: {stop}")),
+            Err(Trouble::Setup(s)) => Err(format!("setup: {s}")),
+            Err(Trouble::Wrong(s)) => Err(format!("wrong: {s}")),
+        };
+        against(&stages::forms(m, &[self.options.level])?)?;
+        let mut made = Vec::new();
+        for &variant in stages::Variant::of(m.stage) {
+            let one = stages::make(m, self.version, variant, &self.options);
+            made.push((variant, one.map_err(|e| format!("not compiled: {e}"))?));
+        }
+        against(&stages::Other::Code(made))
+    }
+
     /// What goes wrong, as text that begins with the kind.
     fn run(&self, m: &Module, inputs: &Inputs) -> Result<(), String> {
         let run = || -> Result<(), String> {
             if self.stage != Stage::Compute {
-                let other = stages::forms(m, &[Level::O0, Level::O1, Level::O2])?;
-                return match stages::compare(m, &other, inputs, self.schedule) {
-                    Ok(_) => Ok(()),
-                    Err(Trouble::Input(stop)) => Err(format!("interpreter: {stop}")),
-                    Err(Trouble::Setup(s)) => Err(format!("setup: {s}")),
-                    Err(Trouble::Wrong(s)) => Err(format!("wrong: {s}")),
-                };
+                return self.run_stage(m, inputs);
             }
             let made = judge::make(m, self.version, &self.options)
                 .map_err(|e| if e.internal { format!("bug: {e}") } else { format!("not compiled: {e}") })?;

@@ -24,7 +24,6 @@ use kempe_ir::io::{Slot, StageOutputs};
 use kempe_ir::{Module, Stage};
 use kempe_opt::Level;
 use kempe_v3d::instr::Version;
-use kempe_v3d::sim::Start;
 use rayon::prelude::*;
 use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
