@@ -145,7 +145,7 @@ impl Thread {
             if code.version == Version::V71 && writes(op, r) {
                 return Err(Trouble::new("21", "rf0 written right after ldvary"));
             }
-            if reading && (empty || fragment.held == Held::Used) {
+            if reading && (empty && fragment.held == Held::Other || fragment.held == Held::Used) {
                 return Err(Trouble::new("20", "coefficient read one instruction after ldvary"));
             }
         }
