@@ -276,7 +276,17 @@ impl V3d {
             return Ok(StageRun { outputs, rows, report });
         }
         let mut outputs = StageOutputs { helpers: given.helpers.clone(), ..StageOutputs::default() };
+        // What fills up a colour is nobody's value.
+        for t in &facts.targets {
+            for c in 0..t.components {
+                outputs.values.insert((Slot::Location(t.target), c, 0), vec![None; n]);
+            }
+        }
         for (&(slot, component, index), list) in &given.values {
+            // Tests that come early have no use for a depth.
+            if slot == Slot::FragDepth && !facts.writes_depth {
+                continue;
+            }
             if slot == Slot::SampleMask {
                 for (at, v) in list.iter().enumerate() {
                     // One sample for all flags.

@@ -123,6 +123,7 @@ pub fn finish(
         };
         bodies.push(body(placed, branch));
     }
+    keep_apart(&mut bodies);
     fill::fill(version, &mut bodies);
     layout(version, bodies)
 }
@@ -178,14 +179,33 @@ fn body(mut placed: Placed, branch: Option<(Branch, Block)>) -> Body {
         s.alu.signals.has(crate::instr::Signals::LDVARY)
             || (branch.reads_sample_flags() && s.alu.parts().iter().any(|p| p.op == Op::Setmsf))
     };
-    if at == placed.slots.len() && placed.slots.last().is_some_and(close) {
-        placed.slots.push(Slot::NOP);
+    while at > 0 && placed.slots.get(at - 1).is_some_and(close) {
+        if at == placed.slots.len() {
+            placed.slots.push(Slot::NOP);
+        }
         at += 1;
     }
     while placed.slots.len() < at + Branch::DELAY_SLOTS {
         placed.slots.push(Slot::NOP);
     }
     Body { slots: placed.slots, branch: Some(Jump { at, branch, to }) }
+}
+
+/// Rule 43 across the start of a block: a branch that comes first asks for sample flags that may have been set right before.
+fn keep_apart(bodies: &mut [Body]) {
+    let sets = |s: &Slot| s.alu.parts().iter().any(|p| p.op == Op::Setmsf);
+    let mut before = false;
+    for b in bodies {
+        if let Some(j) = b.branch.as_mut().filter(|j| before && j.at == 0 && j.branch.reads_sample_flags()) {
+            b.slots.insert(0, Slot::NOP);
+            j.at += 1;
+        }
+        // Nothing that sets them stands in the slots of a branch.
+        before = match b.slots.last() {
+            Some(s) => sets(s),
+            None => before && b.branch.is_none(),
+        };
+    }
 }
 
 fn layout(version: Version, bodies: Vec<Body>) -> Result<Finished, FinishError> {

@@ -6,7 +6,7 @@
 use super::SelectError;
 use super::emit::{Emit, Uses, alu};
 use super::values::Remade;
-use crate::instr::{Op as MOp, Pack, Unpack, Version, small_code};
+use crate::instr::{Op as MOp, Unpack, Version, small_code};
 use crate::lower::stages::start;
 use crate::mops::{Cmp, CmpOp, MInst, Src, Test};
 use crate::regs;
@@ -260,7 +260,8 @@ impl Emit<'_> {
         if let Some(mask) = find(Slot::SampleMask, 0) {
             self.sample_mask(mask);
         }
-        let mut first = true;
+        // Everything is at hand before the first write.
+        let mut writes: Vec<TileWrite> = Vec::new();
         if facts.writes_depth {
             let own = find(Slot::FragDepth, 0);
             let byte = tlb::DEPTH | tlb::PER_PIXEL | if own.is_some() { tlb::OWN_DEPTH } else { 0 };
@@ -273,7 +274,8 @@ impl Emit<'_> {
                     None => Src::Imm(0),
                 },
             };
-            self.tlb(Some(byte), MOp::Mov, [src, Src::None], [Unpack::None; 2], &uses, &mut first);
+            let (src, unpack) = ([src, Src::None], [Unpack::None; 2]);
+            writes.push(TileWrite { config: Some(byte), op: MOp::Mov, src, unpack, uses });
         }
         // The register keeps all ones above the bytes that were given, which is what target 0 wants.
         for c in &facts.targets {
@@ -285,8 +287,9 @@ impl Emit<'_> {
                 for (k, v) in values.iter().enumerate() {
                     let mut uses = Uses::new();
                     let src = self.src(v.unwrap_or(any), true, &mut uses);
-                    let byte = (k == 0).then_some(byte);
-                    self.tlb(byte, MOp::Mov, [src, Src::None], [Unpack::None; 2], &uses, &mut first);
+                    let (src, unpack) = ([src, Src::None], [Unpack::None; 2]);
+                    let config = (k == 0).then_some(byte);
+                    writes.push(TileWrite { config, op: MOp::Mov, src, unpack, uses });
                 }
                 continue;
             }
@@ -301,35 +304,24 @@ impl Emit<'_> {
                 };
                 let mut uses = Uses::new();
                 let (src, unpack) = self.float_sources(a, b, false, &mut uses);
-                let byte = (k == 0 && byte != tlb::FIRST).then_some(byte);
-                self.tlb(byte, MOp::Vfpack, src, unpack, &uses, &mut first);
+                let config = (k == 0 && byte != tlb::FIRST).then_some(byte);
+                writes.push(TileWrite { config, op: MOp::Vfpack, src, unpack, uses });
             }
         }
-        if first {
+        if writes.is_empty() {
             self.fail(SelectError::malformed("a fragment program that gives nothing"));
         }
-    }
-
-    /// One write to the tile buffer.
-    fn tlb(
-        &mut self,
-        config: Option<u8>,
-        op: MOp,
-        src: [Src; 2],
-        unpack: [Unpack; 2],
-        uses: &[VReg],
-        first: &mut bool,
-    ) {
-        // The last switch lies before the first write, so what is written is in rows.
-        let list: SmallVec<[Operand; 2]> =
-            uses.iter().map(|&u| Self::operand(u, OperandKind::Use, regs::RF)).collect();
-        let data = MInst::Tlb { config, op, src, unpack, first: *first };
-        let clobbers = if *first { regs::SWITCH } else { regs::NONE };
-        self.b.inst(data, &list, clobbers, false);
-        if !*first && let Some(i) = self.b.mir.program.insts.last_mut() {
-            i.no_memory_edit_before = true;
+        for (n, w) in writes.into_iter().enumerate() {
+            let first = n == 0;
+            // The last switch lies before the first write, so what is written is in rows.
+            let list: SmallVec<[Operand; 2]> =
+                w.uses.iter().map(|&u| Self::operand(u, OperandKind::Use, regs::RF)).collect();
+            let data = MInst::Tlb { config: w.config, op: w.op, src: w.src, unpack: w.unpack, first };
+            self.b.inst(data, &list, if first { regs::SWITCH } else { regs::NONE }, false);
+            if let Some(i) = self.b.mir.program.insts.last_mut() {
+                i.no_memory_edit_before = !first;
+            }
         }
-        *first = false;
     }
 
     /// Samples that the program takes out.
@@ -342,27 +334,11 @@ impl Emit<'_> {
             let one = self.fresh(regs::ANY);
             let and = alu(MOp::And, [Src::Use, Src::Imm(1)], None);
             self.push(and, &[one], &[mask], None, regs::NONE);
-            let cmp = Cmp {
-                op: CmpOp::NonZero,
-                src: [Src::Use, Src::None],
-                unpack: [Unpack::None; 2],
-                invert: false,
-            };
-            let data = MInst::Select {
-                test: Test::of(cmp),
-                src: [Src::Use, super::ops::ZERO],
-                unpack: [Unpack::None; 2],
-            };
-            self.push(data, &[kept], &[one, flags], None, regs::NONE);
+            let all = self.fresh(regs::ANY);
+            self.push(alu(MOp::Neg, [Src::Use, Src::None], None), &[all], &[one], None, regs::NONE);
+            self.push(alu(MOp::And, [Src::Use; 2], None), &[kept], &[flags, all], None, regs::NONE);
         } else {
-            let and = MInst::Alu {
-                op: MOp::And,
-                pack: Pack::None,
-                src: [Src::Use; 2],
-                unpack: [Unpack::None; 2],
-                test: None,
-            };
-            self.push(and, &[kept], &[flags, mask], None, regs::NONE);
+            self.push(alu(MOp::And, [Src::Use; 2], None), &[kept], &[flags, mask], None, regs::NONE);
         }
         self.push(MInst::SetSamples { src: Src::Use, test: None }, &[], &[kept], None, regs::NONE);
     }
@@ -417,6 +393,15 @@ impl Emit<'_> {
             _ => false,
         }
     }
+}
+
+/// One write to the tile buffer.
+struct TileWrite {
+    config: Option<u8>,
+    op: MOp,
+    src: [Src; 2],
+    unpack: [Unpack; 2],
+    uses: Uses,
 }
 
 /// Operations of a sum that are looked at.

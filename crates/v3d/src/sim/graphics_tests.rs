@@ -646,3 +646,45 @@ fn batches_of_a_draw() {
         FragmentBatch::all(&StageInputs::default(), &[]).is_empty() && VertexBatch::all(0, &[]).is_empty()
     );
 }
+
+#[test]
+fn a_batch_that_nobody_asks_for() {
+    let mut fragments = Fragments::new(&[WORDS[4]]);
+    fragments.batches[0].samples = [0; LANES];
+    // Pipelined varyings, a loop that dead quads do not keep alive, a store and a lookup of nowhere.
+    let text = format!(
+        "nop; nop; ldvary.rf10\n nop; fmul rf11, rf10, @W; ldvary.rf12\n fadd rf13, rf11, @C; nop\n fadd rf15, rf12, @C; nop
+ xcd.pushz rf14; nop\n b.anyaq -32\n nop\n nop\n nop
+ nop; mov tmud, rf13\n nop; mov tmua, rf14\n tmuwt -; nop\n nop; mov tmua, rf14\n nop; nop; ldtmu.rf16
+ {MARK} nop; mov tlbu, rf13\n nop; mov tlb, rf13\n nop; mov tlb, rf15\n nop; mov tlb, rf16\n {END}"
+    );
+    let (out, _) = fragments.ok(&text);
+    assert!(out[0].color(0).unwrap().words.iter().all(|w| w.lanes == 0));
+    assert_eq!((out[0].samples, out[0].depth(0)), ([0; LANES], Depth::Early));
+}
+
+#[test]
+fn vertices_store_and_interleave() {
+    let text = format!(
+        "ldvpmv_in rf1, 0; nop\n nop; nop; ldunifrf.rf11\n shl rf2, rf1, 2; nop\n add rf2, rf2, rf11; nop\n nop; mov tmud, rf1
+ nop; mov tmua, rf2\n tmuwt -; nop\n nop; mov tmua, rf2\n nop; nop; thrsw\n nop\n nop\n nop; nop; ldtmu.rf3
+ stvpmv 4, rf3; nop\n vpmwt -; nop\n {MARK}{END}"
+    );
+    let batches = VertexBatch::all(37, &[(0..37).collect()]);
+    for version in Version::ALL {
+        let words_of = assemble(version, &text).unwrap();
+        for order in [Order::RoundRobin, Order::Sequential, Order::Shuffled(3)] {
+            let mut memory = Memory::new();
+            let base = buffer(&mut memory);
+            let program = Program::graphics(version, words_of.clone(), vec![base], 2);
+            let options = Options { order, ..Options::default() };
+            let draw = Draw { together: 2, ..Draw::default() };
+            let run = Code::new(&program).run_vertices(&batches, &draw, &mut memory, &options);
+            assert_eq!(run.outcome.result, Ok(()));
+            let want: Vec<u32> = (0..64).map(|i| if i < 37 { i } else { 100 + i }).collect();
+            assert_eq!(words(&memory, base), want);
+            assert_eq!(run.batches[2].rows[4].get(4), Some(36));
+            assert_eq!(run.batches[2].rows[4].get(5), None);
+        }
+    }
+}
