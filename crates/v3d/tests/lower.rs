@@ -3,7 +3,7 @@
 
 use kempe_ir::{text, verify};
 use kempe_v3d::instr::Version;
-use kempe_v3d::lower::{check, lower};
+use kempe_v3d::lower::{Shape, check, lower};
 use std::path::PathBuf;
 
 const SEPARATOR: &str = "=== expected\n";
@@ -32,7 +32,7 @@ fn golden() {
         if let Err(e) = verify::verify(&m) {
             panic!("{name}: the input is not well formed: {e:#?}");
         }
-        let got = match lower(&mut m, version) {
+        let got = match lower(&mut m, version, &Shape::default()) {
             Ok(l) => {
                 verify::verify(&m).unwrap_or_else(|e| panic!("{name}: {e:#?}\n{}", text::print(&m)));
                 check(&m).unwrap_or_else(|e| panic!("{name}: {e}"));

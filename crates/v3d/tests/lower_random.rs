@@ -6,7 +6,7 @@ use kempe_ir::generate::{self, Shape, generate};
 use kempe_ir::interp::{Options, run};
 use kempe_ir::{Module, text, verify};
 use kempe_v3d::instr::Version;
-use kempe_v3d::lower::{StartWords, check, lower};
+use kempe_v3d::lower::{Shape, StartWords, check, lower};
 
 const QPUS: u32 = 4;
 
@@ -39,7 +39,7 @@ fn lowering_keeps_the_meaning() {
             }
             let before = text::print(&m);
             let what = format!("seed {seed} {}, optimised: {optimised}\n{before}", version.name());
-            let lowered = lower(&mut m, version).unwrap_or_else(|e| panic!("{what}: {e}"));
+            let lowered = lower(&mut m, version, &Shape::default()).unwrap_or_else(|e| panic!("{what}: {e}"));
             verify::verify(&m).unwrap_or_else(|e| panic!("{what}: {e:?}\n{}", text::print(&m)));
             check(&m).unwrap_or_else(|e| panic!("{what}: {e}"));
             let threads_per_qpu = if seed % 2 == 0 { 4 } else { 2 };

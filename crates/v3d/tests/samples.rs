@@ -1,6 +1,6 @@
-//! Lookups through samplers in compute shaders: random ones of every kind. The lowered form gives what the source form gives, bit
-//! for bit where lowering is exact; the code for both versions and every number of threads passes the validator and
-//! checker B. `KEMPE_SEEDS=n` runs more of them.
+//! Lookups through samplers: random ones of every kind. The lowered form gives what the source form gives, bit for bit where
+//! lowering is exact. In compute shaders the code for both versions and every number of threads gives the same on the
+//! simulator and passes checker B. `KEMPE_SEEDS=n` runs more of them.
 
 mod common;
 
@@ -8,8 +8,9 @@ use common::{numbered, simulate_in};
 use kempe_ir::exec::{Environment, ImageInput, Inputs, SamplerInput, Sizes};
 use kempe_ir::image::{Component, Dim, Format, ImageDesc, put_texel};
 use kempe_ir::inputs::Random;
+use kempe_ir::io::{PipelineState, Slot, StageInputs, TargetFormat};
 use kempe_ir::sample::{Compare, Filter, Sampler, Wrap};
-use kempe_ir::{Module, Res, interp, text, verify::verify};
+use kempe_ir::{Module, Res, Stage, interp, text, verify::verify};
 use kempe_v3d::compile::{Options, compile};
 use kempe_v3d::instr::Version;
 use kempe_v3d::lower::{Shape, StartWords, check, lower};
@@ -46,8 +47,9 @@ fn float(r: &mut Random) -> f32 {
     r.below(1 << 16) as f32 / 65536.0
 }
 
-fn case(seed: u64) -> Case {
+fn case(seed: u64, stage: Stage) -> Case {
     let mut r = Random(seed);
+    let fragment = stage == Stage::Fragment;
     let (facts, dim, arrayed) = one(&mut r, &DIMS);
     let (cube, own) = (dim == Dim::Cube, kempe_ir::sample::coordinates(dim));
     let component = one(&mut r, &[Component::F32, Component::F32, Component::I32, Component::U32]);
@@ -66,7 +68,11 @@ fn case(seed: u64) -> Case {
     };
     let gather = lookup.starts_with("gather");
     let levels = ["implicit", "bias", "explicit", "gradient"];
-    let level = if lookup == "color" { one(&mut r, &levels) } else { "explicit" };
+    let level = match lookup {
+        "color" => one(&mut r, &levels),
+        "level" if fragment => "implicit",
+        _ => "explicit",
+    };
     let implicit = matches!(level, "implicit" | "bias");
     let dref = floats && lookup != "level" && r.below(3) == 0;
     let pixels = dim == Dim::D2 && !gather && r.below(6) == 0;
@@ -79,7 +85,8 @@ fn case(seed: u64) -> Case {
     let rounded = cube && r.below(2) == 0 && floats && !gather;
     let exact = !rounded && level != "gradient";
 
-    let mut t = format!("module \"main\" compute\nworkgroup {ITEMS} 1 1\n");
+    let (name_of_stage, items) = if fragment { ("fragment", 1) } else { ("compute", ITEMS) };
+    let mut t = format!("module \"main\" {name_of_stage}\nworkgroup {items} 1 1\n");
     let mut resource = |n: u32, kind: &str, elements: u32, facts: &str| {
         t.push_str(&format!(
             "resource @{n} {kind} set 0 binding {n} elements {elements} size 0 stride 0 {facts} \"r{n}\"\n"
@@ -96,16 +103,22 @@ fn case(seed: u64) -> Case {
     if separate {
         resource(3, "sampler", sampler_elements, "readonly");
     }
-    t.push_str("func\nb0:\n  %l:i32 = builtin.i32 <local_invocation_index>\n");
-    t.push_str(&format!("  %w:i32 = const.i32 <{WORDS}>\n  %base:i32 = imul.i32 %l, %w\n"));
+    t.push_str("func\nb0:\n");
+    if !fragment {
+        t.push_str("  %l:i32 = builtin.i32 <local_invocation_index>\n");
+        t.push_str(&format!("  %w:i32 = const.i32 <{WORDS}>\n  %base:i32 = imul.i32 %l, %w\n"));
+    }
     let mut words = 0;
     let mut load = |t: &mut String, ty: &str| {
         let n = words;
         words += 1;
-        t.push_str(&format!(
-            "  %n{n}:i32 = const.i32 <{n}>\n  %i{n}:i32 = iadd.i32 %base, %n{n}\n  \
-             %v{n}:f32 = image_load.f32 <@1 color mask 1> %i{n}\n"
-        ));
+        t.push_str(&match fragment {
+            true => format!("  %v{n}:f32 = input.f32 <location {} component {}>\n", n / 4, n % 4),
+            false => format!(
+                "  %n{n}:i32 = const.i32 <{n}>\n  %i{n}:i32 = iadd.i32 %base, %n{n}\n  \
+                 %v{n}:f32 = image_load.f32 <@1 color mask 1> %i{n}\n"
+            ),
+        });
         if ty == "i32" {
             t.push_str(&format!("  %k{n}:i32 = ftosi.i32 %v{n}\n"));
             return format!("%k{n}");
@@ -183,9 +196,15 @@ fn case(seed: u64) -> Case {
     // Only some results are used.
     let used =
         |k: u32| format!("%r{}", if count > 2 && seed.is_multiple_of(3) { count - 1 } else { k % count });
-    t.push_str("  %four:i32 = const.i32 <4>\n  %to:i32 = imul.i32 %l, %four\n");
+    if !fragment {
+        t.push_str("  %four:i32 = const.i32 <4>\n  %to:i32 = imul.i32 %l, %four\n");
+    }
     for k in 0..4 {
         let v = used(k);
+        if fragment {
+            t.push_str(&format!("  output.{ty} <location 0 component {k}> {v}\n"));
+            continue;
+        }
         t.push_str(&format!(
             "  %c{k}:i32 = const.i32 <{k}>\n  %t{k}:i32 = iadd.i32 %to, %c{k}\n  \
              image_store.{ty} <@2 color> %t{k}, {v}, {v}, {v}, {v}\n"
@@ -219,7 +238,7 @@ fn case(seed: u64) -> Case {
         inputs.images.push(ImageInput { set: 0, binding: 0, element, desc, bytes });
     }
     let mut given = Vec::new();
-    for _ in 0..ITEMS {
+    for n in 0..ITEMS {
         let largest = r.below(3);
         let start = given.len();
         for (k, &kind) in kinds.iter().enumerate() {
@@ -235,11 +254,23 @@ fn case(seed: u64) -> Case {
                 "level" => one(&mut r, &[-1.0, 0.0, 0.25, 0.5, 1.0, 1.75, 7.0]) + float(&mut r) / 8.0,
                 "gradient" => one(&mut r, &[0.0, 0.1, 0.5]) * sign * float(&mut r),
                 "offset" => r.below(16) as f32 - 8.0,
+                // The same in a quad.
+                _ if fragment && n % 4 != 0 => given[start - WORDS as usize + k],
                 "of three" => r.below(3) as f32,
                 _ => r.below(2) as f32,
             });
         }
         given.resize(start + WORDS as usize, 0.0);
+    }
+    if fragment {
+        let row =
+            |k: u32| given.iter().skip(k as usize).step_by(WORDS as usize).map(|v| v.to_bits()).collect();
+        let place = |k: u32| (Slot::Location(k as u8 / 4), k as u8 % 4);
+        inputs.stage = Some(StageInputs {
+            invocations: ITEMS,
+            values: (0..WORDS).map(|k| (place(k), row(k))).collect(),
+            ..StageInputs::default()
+        });
     }
     let list = ImageDesc::new(&module.resources[Res(1)].image.unwrap(), Format::R32f, &[ITEMS * WORDS]);
     let bytes = given.iter().flat_map(|v: &f32| v.to_le_bytes()).collect();
@@ -273,6 +304,14 @@ fn run(m: &Module, inputs: &Inputs, sizes: Sizes, options: &interp::Options, wha
     let env = Environment::new(m, inputs, sizes).unwrap();
     let r = interp::run(m, &env, options).unwrap_or_else(|e| panic!("{what}: {e}\n{}", text::print(m)));
     assert_eq!(r.undefined, [], "{what}\n{}", text::print(m));
+    if let Some(stage) = r.stage {
+        let row = |k| stage.values.get(&(Slot::Location(0), k, 0)).unwrap_or_else(|| panic!("{what}"));
+        let rows = [0, 1, 2, 3].map(row);
+        let word = |n: usize, k: usize| {
+            rows[k][n].unwrap_or_else(|| panic!("{what}: undefined\n{}", text::print(m)))
+        };
+        return (0..4 * ITEMS as usize).map(|n| word(n / 4, n % 4)).collect();
+    }
     output(&env.image_contents(&r.memory), inputs)
 }
 
@@ -286,52 +325,66 @@ fn output<T: AsRef<[u8]>>(images: &[T], inputs: &Inputs) -> Vec<u32> {
 /// the levels differ.
 const BOUND: f32 = 5.0 / 256.0;
 
+fn seeds(default: u64) -> u64 {
+    std::env::var("KEMPE_SEEDS").ok().and_then(|s| s.parse().ok()).unwrap_or(default)
+}
+
+/// What the lowered form gives, after a comparison with the source form; how many words differ.
+fn lowered(case: &Case, optimised: &Module, version: Version, want: &[u32]) -> (Vec<u32>, usize) {
+    let what = &case.what;
+    let mut m = optimised.clone();
+    // Colours as they are, not as halves.
+    let state = PipelineState { targets: [TargetFormat::Word; 8], ..PipelineState::default() };
+    let lowered = lower(&mut m, version, &Shape { state, ..Shape::default() })
+        .unwrap_or_else(|e| panic!("{what}: {e}\n{}", text::print(optimised)));
+    verify(&m).unwrap_or_else(|e| panic!("{what}: {}\n{}", e[0], text::print(&m)));
+    check(&m).unwrap_or_else(|e| panic!("{what}: {e}"));
+    let printed = text::print(&m);
+    assert_eq!(text::print(&text::parse(&printed).unwrap()), printed, "{what}");
+    let sizes = Sizes {
+        wgs_per_supergroup: if lowered.may_share_batches { 2 } else { 1 },
+        scratch_bytes_per_thread: 0,
+        threads: 16,
+    };
+    let start = StartWords { workgroup_size: m.workgroup_size, threads_per_qpu: 4, qpus: 4 };
+    let got = run(&m, &case.inputs, sizes, &interp::Options::machine(&start), what);
+    for (&a, &b) in want.iter().zip(&got) {
+        let (x, y) = (f32::from_bits(a), f32::from_bits(b));
+        let fits = a == b || !case.exact && (x - y).abs() <= BOUND;
+        assert!(fits, "{what}: {x} {y} ({a:#x}, {b:#x})\n{}\n{printed}", text::print(optimised));
+    }
+    let different = want.iter().zip(&got).filter(|(a, b)| a != b).count();
+    (got, different)
+}
+
+/// Versions and how much is optimised before.
+const WAYS: [(Version, kempe_opt::Level); 3] = [
+    (Version::V42, kempe_opt::Level::O0),
+    (Version::V71, kempe_opt::Level::O0),
+    (Version::V71, kempe_opt::Level::O2),
+];
+
 #[test]
 fn lookups() {
-    let seeds = std::env::var("KEMPE_SEEDS").ok().and_then(|s| s.parse().ok()).unwrap_or(300);
-    let (mut compiled, mut refused, mut simulated, mut different) = (0, 0, 0, 0);
-    for seed in 0..seeds {
-        let case = case(seed);
+    let (mut compiled, mut refused, mut different) = (0, 0, 0);
+    for seed in 0..seeds(300) {
+        let case = case(seed, Stage::Compute);
         let what = &case.what;
         let want = run(&case.module, &case.inputs, Sizes::source(), &interp::Options::source(), what);
-        for (version, level) in [
-            (Version::V42, kempe_opt::Level::O0),
-            (Version::V71, kempe_opt::Level::O0),
-            (Version::V71, kempe_opt::Level::O2),
-        ] {
-            let mut m = case.module.clone();
-            kempe_opt::optimise(&mut m, level);
-            let optimised = m.clone();
-            let lowered = lower(&mut m, version, &Shape::default())
-                .unwrap_or_else(|e| panic!("{what}: {e}\n{}", text::print(&optimised)));
-            verify(&m).unwrap_or_else(|e| panic!("{what}: {}\n{}", e[0], text::print(&m)));
-            check(&m).unwrap_or_else(|e| panic!("{what}: {e}"));
-            let printed = text::print(&m);
-            assert_eq!(text::print(&text::parse(&printed).unwrap()), printed, "{what}");
-            let sizes = Sizes {
-                wgs_per_supergroup: if lowered.may_share_batches { 2 } else { 1 },
-                scratch_bytes_per_thread: 0,
-                threads: 16,
-            };
-            let start = StartWords { workgroup_size: m.workgroup_size, threads_per_qpu: 4, qpus: 4 };
-            let got = run(&m, &case.inputs, sizes, &interp::Options::machine(&start), what);
-            for (&a, &b) in want.iter().zip(&got) {
-                let (x, y) = (f32::from_bits(a), f32::from_bits(b));
-                let fits = a == b || !case.exact && (x - y).abs() <= BOUND;
-                assert!(fits, "{what}: {x} {y} ({a:#x}, {b:#x})\n{}\n{printed}", text::print(&optimised));
-                different += (a != b) as u32;
-            }
+        for (version, level) in WAYS {
+            let mut optimised = case.module.clone();
+            kempe_opt::optimise(&mut optimised, level);
+            let (got, n) = lowered(&case, &optimised, version, &want);
+            different += n;
             for threads in [None, Some(2), Some(4)] {
                 let options = Options { threads, verify: true, ..Options::default() };
                 match compile(optimised.clone(), version, &options, &mut ()) {
-                    Ok(a) => match simulate_in(&case.module, &a, version, &case.inputs, Order::default()) {
-                        Ok(ran) => {
-                            assert!(output(&ran.images, &case.inputs) == got, "{what}: simulator\n{printed}");
-                            compiled += 1;
-                            simulated += 1;
-                        }
-                        Err(e) => panic!("{what}: {e}\n{printed}"),
-                    },
+                    Ok(a) => {
+                        let ran = simulate_in(&case.module, &a, version, &case.inputs, Order::default());
+                        let ran = ran.unwrap_or_else(|e| panic!("{what}: {e}\n{}", text::print(&optimised)));
+                        assert!(output(&ran.images, &case.inputs) == got, "{what}: simulator");
+                        compiled += 1;
+                    }
                     Err(e) => {
                         assert!(threads == Some(4) && e.message.contains("needs 2 threads"), "{what}: {e}");
                         refused += 1;
@@ -340,8 +393,25 @@ fn lookups() {
             }
         }
     }
+    println!("{compiled} compiled, {refused} refused, {different} words differ within the bound");
     assert!(compiled > 8 * refused);
-    println!(
-        "{compiled} compiled, {refused} refused, {simulated} on the simulator, {different} words differ within the bound"
-    );
+}
+
+/// Levels of detail from the quad.
+#[test]
+fn fragments() {
+    let mut different = 0;
+    for seed in 0..seeds(300) {
+        let case = case(seed, Stage::Fragment);
+        let what = &case.what;
+        let want = run(&case.module, &case.inputs, Sizes::source(), &interp::Options::source(), what);
+        for (version, level) in WAYS {
+            let mut optimised = case.module.clone();
+            kempe_opt::optimise(&mut optimised, level);
+            different += lowered(&case, &optimised, version, &want).1;
+            compile(optimised, version, &Options::default(), &mut ())
+                .unwrap_or_else(|e| panic!("{what}: {e}"));
+        }
+    }
+    println!("{different} words differ within the bound");
 }

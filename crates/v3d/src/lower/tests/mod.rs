@@ -209,7 +209,7 @@ fn one_op(op: Op, ty: Type, args: &[Type], result: Type, constants: &[Option<u64
 fn lowered(mut m: Module, version: Version) -> Module {
     verify(&m).unwrap_or_else(|e| panic!("source: {e:?}"));
     let text = kempe_ir::text::print(&m);
-    lower(&mut m, version).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    lower(&mut m, version, &Shape::default()).unwrap_or_else(|e| panic!("{e}\n{text}"));
     verify(&m).unwrap_or_else(|e| panic!("{e:?}\n{}", kempe_ir::text::print(&m)));
     check(&m).unwrap_or_else(|e| panic!("{e}"));
     m
@@ -799,7 +799,7 @@ fn refuses_what_it_cannot_do() {
         let mut b = Builder::new(&mut m.func, entry);
         build(&mut b);
         b.ret();
-        lower(&mut m, Version::V71).unwrap_err().message
+        lower(&mut m, Version::V71, &Shape::default()).unwrap_err().message
     };
     let f64s = error(&|b| {
         let v = b.constant(Type::F64, 0);
@@ -815,12 +815,12 @@ fn refuses_what_it_cannot_do() {
     assert!(atomic.contains("i64"), "{atomic}");
     let mut big = module();
     big.workgroup_size = [32, 32, 2];
-    assert!(lower(&mut big, Version::V42).unwrap_err().message.contains("32 x 32 x 2"));
+    assert!(lower(&mut big, Version::V42, &Shape::default()).unwrap_err().message.contains("32 x 32 x 2"));
     let mut warned = module();
     warned.func.blocks[Block(0)].term = Term::Return;
     warned.workgroup_size = [512, 1, 1];
-    assert!(lower(&mut warned, Version::V42).unwrap().warnings[0].contains("at most 256"));
+    assert!(lower(&mut warned, Version::V42, &Shape::default()).unwrap().warnings[0].contains("at most 256"));
     let mut graphics = module();
     graphics.stage = Stage::Fragment;
-    assert!(lower(&mut graphics, Version::V42).is_err());
+    assert!(lower(&mut graphics, Version::V42, &Shape::default()).is_err());
 }

@@ -19,7 +19,8 @@ fn listings() {
         let m = kempe_ir::text::parse(module).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
         kempe_ir::verify::verify(&m).unwrap_or_else(|e| panic!("{}: {e:?}", file.display()));
         crate::lower::check(&m).unwrap_or_else(|e| panic!("{}: {e:?}", file.display()));
-        let mir = select(&m, Version::V71, 4).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+        let mir = select(&m, &crate::lower::Lowered::default(), Version::V71, 4)
+            .unwrap_or_else(|e| panic!("{}: {e}", file.display()));
         super::well_formed(Version::V71, 4, &mir).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
         let got = kempe_mir::print::print(&mir);
         if bless {

@@ -252,6 +252,11 @@ impl Machine<'_> {
                 }
             }
             MInst::Texture { .. } => return Err("images are not followed here".to_owned()),
+            MInst::Varying { .. }
+            | MInst::VertexOutput { .. }
+            | MInst::VertexWait
+            | MInst::SetSamples { .. }
+            | MInst::Tlb { .. } => return Err("graphics programs are not followed here".to_owned()),
             MInst::Ballot { test, live } => {
                 let mut holds = match &test {
                     Some(t) => self.test(t, &uses, &mut at),

@@ -85,7 +85,7 @@ fn random_programs_compute_what_the_interpreter_says() {
         let threads = [2, 4][seed as usize / 6 % 2];
         let Some((m, lowered)) = program(seed, version) else { continue };
         let fail = |e: String| -> ! { panic!("seed {seed}: {e}\n{}", text::print(&m)) };
-        let mut mir = select(&m, version, threads).unwrap_or_else(|e| fail(e.to_string()));
+        let mut mir = select(&m, &lowered, version, threads).unwrap_or_else(|e| fail(e.to_string()));
         well_formed(version, threads, &mir).unwrap_or_else(|e| fail(e));
         let inputs = inputs(&m, seed);
         compare(&m, &lowered, &inputs, threads, &mir).unwrap_or_else(|e| fail(e));
