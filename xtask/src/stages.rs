@@ -76,11 +76,12 @@ fn ran(run: StageRun, executed: Vec<bool>) -> Ran {
 }
 
 /// Runs code on the simulator.
-fn run_code(made: &judge::Made, inputs: &Inputs, schedule: u64) -> Result<Ran, Trouble> {
+fn run_code(made: &judge::Made, inputs: &Inputs, schedule: u64, steps: u64) -> Result<Ran, Trouble> {
     let target = target_of(made)?;
     let mut result = Err(Trouble::Wrong(String::new()));
     for schedule in [schedule, RunOptions::SEQUENTIAL] {
-        let options = RunOptions { step_limit: 40 * judge::STEPS, schedule };
+        // Far more than the interpreter needed.
+        let options = RunOptions { step_limit: 100_000 + 200 * steps, schedule };
         match target.run_stage(&made.artifact, inputs, &options) {
             Ok(run) => {
                 let executed = run.report.counts.iter().map(|&n| n > 0).collect();
@@ -93,13 +94,14 @@ fn run_code(made: &judge::Made, inputs: &Inputs, schedule: u64) -> Result<Ran, T
 }
 
 /// Runs its lowered form by the interpreter.
-fn run_lowered(made: &judge::Made, inputs: &Inputs) -> Result<Ran, Trouble> {
+fn run_lowered(made: &judge::Made, inputs: &Inputs) -> Result<(Ran, u64), Trouble> {
     let options = RunOptions { step_limit: judge::STEPS, schedule: RunOptions::SEQUENTIAL };
     let run = target_of(made)?
         .interpret_stage(&made.lowered, &made.artifact, inputs, &options)
         .map_err(|e| Trouble::Setup(e.to_string()))?;
     // Undefined data that comes to scratch memory is no matter: the source form has been looked at.
-    Ok(ran(run, Vec::new()))
+    let steps = run.report.instructions;
+    Ok((ran(run, Vec::new()), steps))
 }
 
 fn target_of(made: &judge::Made) -> Result<&'static dyn kempe::Target, Trouble> {
@@ -231,8 +233,8 @@ pub fn compare(m: &Module, other: &Other, inputs: &Inputs, schedule: u64) -> Res
         Other::Code(list) => {
             let mut executed = Vec::new();
             for (variant, made) in list {
-                let want = run_lowered(made, inputs)?;
-                let got = run_code(made, inputs, schedule)?;
+                let (want, steps) = run_lowered(made, inputs)?;
+                let got = run_code(made, inputs, schedule, steps)?;
                 same(&want, &got).map_err(|e| Trouble::Wrong(format!("{variant:?}: {e}")))?;
                 executed.extend(got.executed);
             }

@@ -270,6 +270,9 @@ pub enum MInst {
     VertexWait,
     /// Sample flags of the lanes where the test holds.
     SetSamples { src: Src, test: Option<Test> },
+    /// Sample flags of every lane, under the bits of the use. The def is only a place for the flags on the way: they must not go
+    /// through memory, which a dead quad does not read.
+    MaskSamples,
     /// A write to the tile buffer, `op` being `Mov` or `Vfpack`: with a configuration byte, or what the one before asked for. The first
     /// one of a program comes behind its last thread switch.
     Tlb { config: Option<u8>, op: Op, src: [Src; 2], unpack: [Unpack; 2], first: bool },
@@ -310,7 +313,9 @@ impl kempe_mir::order::Schedule for MInst {
             MInst::Texture { op, .. } => Memory::Read(op.class.0),
             MInst::TmuWait | MInst::Barrier => Memory::Fence,
             MInst::Varying { .. } => Memory::Write(MemClass::VARYINGS.0),
-            MInst::SetSamples { .. } => Memory::Write(MemClass::SAMPLES.0 | MemClass::EFFECTS),
+            MInst::SetSamples { .. } | MInst::MaskSamples => {
+                Memory::Write(MemClass::SAMPLES.0 | MemClass::EFFECTS)
+            }
             MInst::Alu { op: Op::Msf, .. } => Memory::Read(MemClass::SAMPLES.0),
             MInst::Alu { op: Op::LdvpmvIn, .. } => Memory::Read(MemClass::VERTEX.0),
             MInst::VertexOutput { .. } | MInst::VertexWait => Memory::Write(MemClass::VERTEX.0),

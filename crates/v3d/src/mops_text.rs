@@ -153,6 +153,7 @@ impl Display for MInst {
                 sources(f, &[*src, Src::None], &[Unpack::None; 2])?;
                 guard(f, test)
             }
+            MInst::MaskSamples => f.write_str("mask samples"),
             MInst::Tlb { config, op, src, unpack, first } => {
                 write!(f, "tlb{}", if *first { " first" } else { "" })?;
                 if let Some(c) = config {

@@ -470,6 +470,7 @@ fn instruction(
         | MInst::VertexOutput { .. }
         | MInst::VertexWait
         | MInst::SetSamples { .. }
+        | MInst::MaskSamples
         | MInst::Tlb { .. } => return None,
         MInst::TmuWait => block.fences += 1,
         MInst::Barrier => {

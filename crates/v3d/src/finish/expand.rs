@@ -576,6 +576,13 @@ impl<'a> Expander<'a> {
                 let from = uses.take(src);
                 self.emit_part(under(Part::new(Op::Setmsf, Dest::NOP, from, Source::None), cond));
             }
+            MInst::MaskSamples => {
+                let mask = uses.next();
+                let (_, to, _) = def(&defs)?;
+                self.emit_part(Part::new(Op::Msf, dest(to), Source::None, Source::None));
+                self.emit_part(Part::new(Op::And, dest(to), source(to), mask));
+                self.emit_part(Part::new(Op::Setmsf, Dest::NOP, source(to), Source::None));
+            }
             MInst::Tlb { config, op, src, unpack, first } => {
                 let s = [uses.take(src[0]), uses.take(src[1])];
                 if first {

@@ -8,6 +8,7 @@ use super::values::Remade;
 use super::vars::Kind;
 use crate::mops::{MInst, Src, Test, When};
 use crate::regs;
+use kempe_ir::analysis::NONE;
 use kempe_ir::{Term, Value};
 use kempe_ra::{Block, Edge, VReg};
 use smallvec::SmallVec;
@@ -186,13 +187,11 @@ impl Emit<'_> {
                 {
                     // Lane 0 may not know: those that run do, and when there are none it does not matter.
                     self.rules.hit(Rule::UniformOfRunning);
-                    let test = self.test(cond, !when, Some(exec));
-                    return self.end_in_branch(When::Any, test);
+                    return self.ask_lanes(cond, when, Some(exec));
                 }
                 if self.p.stage == kempe_ir::Stage::Fragment {
                     // Quad 0 may be dead, and then lane 0 does not know what came from memory.
-                    let test = self.test(cond, !when, None);
-                    return self.end_in_branch(When::Any, test);
+                    return self.ask_lanes(cond, when, None);
                 }
                 let test = self.test(cond, false, None);
                 (if when { When::Lane0 } else { When::NotLane0 }, test)
@@ -223,6 +222,25 @@ impl Emit<'_> {
             },
         };
         self.end_in_branch(when, (test, uses));
+    }
+
+    /// A branch on a condition on which the lanes that run agree. When there are none any more, a loop ends.
+    fn ask_lanes(&mut self, cond: Value, when: bool, exec: Option<VReg>) {
+        let at = self.at;
+        let leaves = match self.plan.exits[at as usize] {
+            Exit::Lane0 { taken, .. } => match self.p.cfg.loop_of[at as usize] {
+                NONE => false,
+                l => !self.p.in_loop(l, taken),
+            },
+            _ => false,
+        };
+        if leaves {
+            let test = self.test(cond, when, exec);
+            self.end_in_branch(When::NoLane, test);
+        } else {
+            let test = self.test(cond, !when, exec);
+            self.end_in_branch(When::Any, test);
+        }
     }
 
     fn end_in_branch(&mut self, when: When, (test, uses): (Test, Uses)) {

@@ -326,21 +326,20 @@ impl Emit<'_> {
 
     /// Samples that the program takes out.
     fn sample_mask(&mut self, mask: Value) {
-        let flags = self.sample_flags();
-        let mask = self.reg(mask);
-        let kept = self.fresh(regs::ANY);
+        let mut mask = self.reg(mask);
         if self.p.samples == 1 {
             // One sample is all flags of the lane.
-            let one = self.fresh(regs::ANY);
-            let and = alu(MOp::And, [Src::Use, Src::Imm(1)], None);
-            self.push(and, &[one], &[mask], None, regs::NONE);
-            let all = self.fresh(regs::ANY);
+            let (one, all) = (self.fresh(regs::ANY), self.fresh(regs::ANY));
+            self.push(alu(MOp::And, [Src::Use, Src::Imm(1)], None), &[one], &[mask], None, regs::NONE);
             self.push(alu(MOp::Neg, [Src::Use, Src::None], None), &[all], &[one], None, regs::NONE);
-            self.push(alu(MOp::And, [Src::Use; 2], None), &[kept], &[flags, all], None, regs::NONE);
-        } else {
-            self.push(alu(MOp::And, [Src::Use; 2], None), &[kept], &[flags, mask], None, regs::NONE);
+            mask = all;
         }
-        self.push(MInst::SetSamples { src: Src::Use, test: None }, &[], &[kept], None, regs::NONE);
+        let flags = self.fresh(regs::ANY);
+        let list = [
+            Self::operand(flags, OperandKind::EarlyDef, regs::ANY),
+            Self::operand(mask, OperandKind::Use, self.home(mask)),
+        ];
+        self.b.inst(MInst::MaskSamples, &list, regs::NONE, false);
     }
 
     /// Of a load in a fragment program that not all lanes take part in: an address that every lane may load from.
