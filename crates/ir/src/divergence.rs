@@ -276,13 +276,32 @@ impl Analysis<'_> {
         }
     }
 
+    /// Some way leads from `d` back to the header of a loop around it, and not through `stop`.
+    fn goes_round(&self, d: u32, stop: u32, l: usize) -> bool {
+        let data = self.cfg.loops[l];
+        let mut seen = BTreeSet::from([d]);
+        let mut work = vec![d];
+        while let Some(b) = work.pop() {
+            for &to in &self.cfg.succs[b as usize] {
+                if to == data.header {
+                    return true;
+                }
+                if to != stop && to > data.header && to <= data.last && seen.insert(to) {
+                    work.push(to);
+                }
+            }
+        }
+        false
+    }
+
     /// Follows the two sides of a divergent branch until they are one again.
     fn split(&mut self, d: u32) {
         let n = self.cfg.len();
-        let stop = match self.ipdom[d as usize] {
+        let behind = |b: u32| match self.ipdom[b as usize] {
             NONE => n as u32,
             s => s,
         };
+        let mut stop = behind(d);
         // Label by block: which "strand" of lanes stands there. 0 and 1 are the sides of the branch, 2 + b is a
         // strand that began at block b, where two had met.
         let mut label = vec![NONE; n];
@@ -293,6 +312,16 @@ impl Analysis<'_> {
         while l != NONE {
             around.push(l as usize);
             l = self.cfg.loops[l as usize].parent;
+        }
+        // A block that all pass on their way out is no meeting place when it stands in the loop and some go round first:
+        // `while (true) { if (c) { stop; break; } ... }`. Those that are there go on alone.
+        for &l in &around {
+            let last = self.cfg.loops[l].last;
+            if stop > d && stop <= last && self.goes_round(d, stop, l) {
+                while stop <= last {
+                    stop = behind(stop);
+                }
+            }
         }
         around.reverse();
         let mut leaving: Vec<(u32, u32)> = Vec::new();

@@ -12,6 +12,7 @@ use crate::analysis::Cfg;
 use crate::entity::{Entity, Table};
 use crate::module::*;
 use crate::ops::{Effect, Op};
+use crate::sample::{Lookup, coordinates};
 use crate::types::Type;
 use crate::verify::verify;
 use smallvec::{SmallVec, smallvec};
@@ -59,6 +60,7 @@ pub fn reduce(m: &Module, limits: &Limits, fails: &mut dyn FnMut(&Module) -> boo
         r.params();
         r.operands();
         r.constants();
+        r.lookups();
         r.facts();
         if r.spent() || size(&r.best) >= before {
             break;
@@ -83,6 +85,8 @@ fn size(m: &Module) -> u64 {
                 (Op::Const, Imm::Int(1)) => 2,
                 (Op::Const, _) => 3,
                 (_, Imm::Mem(mem)) => 8 + mem.volatile as u64 + mem.count as u64,
+                (_, Imm::Sample(s)) => 8 + s.offset as u64 + s.mask.count_ones() as u64,
+                (_, Imm::Image(i)) => 8 + i.volatile as u64 + i.mask.count_ones() as u64,
                 _ => 8 + (d.flags != Flags::NONE) as u64,
             };
         }
@@ -251,7 +255,51 @@ impl Reducer<'_> {
         }
     }
 
-    /// Hints, flags, volatile accesses.
+    /// Offsets of lookups, components that nobody uses.
+    fn lookups(&mut self) {
+        let list = |m: &Module| insts(m, |d| matches!(d.imm, Imm::Sample(s) if s.offset));
+        self.pieces(list, |m, part| {
+            for &i in part {
+                let d = &mut m.func.insts[i];
+                let Imm::Sample(s) = &mut d.imm else { continue };
+                let Some(info) = m.resources.get(s.res).and_then(|r| r.image) else { continue };
+                s.offset = false;
+                let left = d.args.len().saturating_sub(coordinates(info.dim));
+                d.args.truncate(left);
+            }
+        });
+        let list = |m: &Module| {
+            insts(m, |d| {
+                let color = matches!(d.imm, Imm::Sample(s) if s.lookup == Lookup::Color);
+                (color || d.op == Op::ImageLoad) && d.results.len() > 1
+            })
+        };
+        self.pieces(list, |m, part| {
+            let used = used_values(&m.func);
+            for &i in part {
+                let d = &mut m.func.insts[i];
+                let mask = match &mut d.imm {
+                    Imm::Sample(s) => &mut s.mask,
+                    Imm::Image(s) => &mut s.mask,
+                    _ => continue,
+                };
+                let kept: Vec<bool> = d.results.iter().map(|&r| used[r]).collect();
+                if !kept.contains(&true) {
+                    continue;
+                }
+                let mut kept_bits = kept.iter();
+                for k in 0..8 {
+                    if *mask >> k & 1 != 0 && kept_bits.next() == Some(&false) {
+                        *mask &= !(1 << k);
+                    }
+                }
+                let mut at = kept.iter();
+                d.results.retain(|_| at.next() == Some(&true));
+            }
+        });
+    }
+
+    /// Hints, flags, volatile accesses, modes.
     fn facts(&mut self) {
         let list = |m: &Module| m.func.layout.clone();
         self.pieces(list, |m, part| {
@@ -265,8 +313,10 @@ impl Reducer<'_> {
             for &i in part {
                 let d = &mut m.func.insts[i];
                 d.flags = Flags::NONE;
-                if let Imm::Mem(mem) = &mut d.imm {
-                    mem.volatile = false;
+                match &mut d.imm {
+                    Imm::Mem(mem) => mem.volatile = false,
+                    Imm::Image(image) => image.volatile = false,
+                    _ => {}
                 }
             }
         });
@@ -564,6 +614,30 @@ mod tests {
             shrunk += 1;
         }
         assert!(shrunk > 10, "{shrunk}");
+    }
+
+    /// A derivative that reaches an output, and a helper.
+    #[test]
+    fn graphics_programs_become_small() {
+        let (mut shrunk, mut lookups) = (0, 0);
+        for seed in 0..80 {
+            let m = generate(seed, &Shape::for_stage(seed, Stage::Fragment));
+            let mut fails =
+                |m: &Module| count(m, Op::Ddx) > 0 && count(m, Op::Demote) > 0 && count(m, Op::Sample) > 0;
+            if !fails(&m) {
+                continue;
+            }
+            let r = reduce(&m, &Limits::default(), &mut fails);
+            verify(&r.module).unwrap_or_else(|e| panic!("seed {seed}: {e:?}"));
+            assert!(r.complete && fails(&r.module), "seed {seed}");
+            let left = insts(&r.module, |d| d.op != Op::Const).len();
+            assert!(left <= 8, "seed {seed}\n{}", crate::text::print(&r.module));
+            for i in insts(&r.module, |d| d.op == Op::Sample) {
+                lookups += matches!(r.module.func.insts[i].imm, Imm::Sample(s) if !s.offset) as u32;
+            }
+            shrunk += 1;
+        }
+        assert!(shrunk > 5 && lookups == shrunk, "{shrunk} {lookups}");
     }
 
     /// A loop that is needed stays a loop.

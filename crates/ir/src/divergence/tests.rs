@@ -364,3 +364,22 @@ fn random_graphs_run_the_same_with_uniform_values_shared() {
         "{ran} {kinds:?} {uniform} {all}"
     );
 }
+
+/// The only way out of a loop stands inside of it: lanes come there one by one.
+#[test]
+fn a_way_out_inside_of_the_loop() {
+    let text = "module \"main\" compute\nworkgroup 16 1 1\n\
+        resource @0 storage set 0 binding 0 elements 1 size 64 stride 0 \"b\"\nfunc\nb0:\n  \
+        %0:i32 = builtin.i32 <local_invocation_index>\n  %1:i32 = const.i32 <0>\n  %2:i32 = const.i32 <1>\n  \
+        %3:ptr.storage = resource_addr.ptr.storage <@0>\n  %4:ptr.storage = lea.ptr.storage <scale 4 offset 0> %3, %0\n  \
+        jump b1(%1)\nb1(%5:i32):\n  %6:bool = slt.i32 %5, %0\n  branch %6, b3, b2\n\
+        b2:\n  store.i32 <storage x1 align 4> %4, %5\n  jump b4\n\
+        b3:\n  %7:i32 = iadd.i32 %5, %2\n  jump b1(%7)\nb4:\n  return\n";
+    let m = crate::text::parse(text).unwrap();
+    crate::verify::verify(&m).unwrap_or_else(|e| panic!("{e:?}"));
+    let cfg = Cfg::new(&m.func);
+    let d = Divergence::new(&m.func, &cfg, &Options { one_workgroup_per_batch: true, ..Default::default() });
+    let control: Vec<bool> = m.func.layout.iter().map(|&b| d.is_non_uniform(b)).collect();
+    assert_eq!(control, [false, true, true, true, false]);
+    assert!(d.loops[0].divergent);
+}
