@@ -187,7 +187,7 @@ fn smooth(u: f32, v: f32, n: u32, seed: u32) -> f32 {
 fn fbm(u: f32, v: f32) -> f32 {
     let mut sum = 0.0;
     for octave in 0..4 {
-        sum += smooth(u, v, 4 << octave, octave + 1) * 0.5f32.powi(octave as i32 + 1);
+        sum += smooth(u, v, 4 << octave, octave + 1) * (0.5 / (1u32 << octave) as f32);
     }
     sum / 0.9375
 }
