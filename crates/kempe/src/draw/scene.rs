@@ -307,13 +307,7 @@ impl Scene {
         done: &[Drawn],
         surface: &mut Surface,
     ) -> Result<Counts, SceneError> {
-        let mesh = if form.mesh.ends_with(".obj") {
-            let bytes = read(&form.mesh).map_err(SceneError::Wrong)?;
-            Mesh::obj(&String::from_utf8_lossy(&bytes))
-                .map_err(|e| SceneError::Wrong(format!("{}: {e}", form.mesh)))?
-        } else {
-            Mesh::named(&form.mesh).map_err(SceneError::Wrong)?
-        };
+        let mesh = mesh(form, read)?;
         if form.instances == 0 || form.instances > MAX_INSTANCES {
             return wrong(format!("{} instances: there are 1 to {MAX_INSTANCES}", form.instances));
         }
@@ -452,7 +446,25 @@ fn texture_of(
     Ok(Texture { width, height, format, texels, levels: false })
 }
 
-fn attributes(form: &DrawForm, vertex: &Linked) -> Result<Vec<(u8, Attribute)>, SceneError> {
+/// The mesh of a draw.
+///
+/// # Errors
+/// When there is none.
+pub fn mesh(form: &DrawForm, read: &dyn Fn(&str) -> Result<Vec<u8>, String>) -> Result<Mesh, SceneError> {
+    Ok(if form.mesh.ends_with(".obj") {
+        let bytes = read(&form.mesh).map_err(SceneError::Wrong)?;
+        Mesh::obj(&String::from_utf8_lossy(&bytes))
+            .map_err(|e| SceneError::Wrong(format!("{}: {e}", form.mesh)))?
+    } else {
+        Mesh::named(&form.mesh).map_err(SceneError::Wrong)?
+    })
+}
+
+/// What is at the locations of the vertex shader.
+///
+/// # Errors
+/// When the description names an attribute that does not exist.
+pub fn attributes(form: &DrawForm, vertex: &Linked) -> Result<Vec<(u8, Attribute)>, SceneError> {
     let mut out = BTreeMap::new();
     for io in super::executor::inputs(&vertex.module) {
         let kempe_ir::io::Slot::Location(location) = io.slot else { continue };
