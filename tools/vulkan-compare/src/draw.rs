@@ -411,11 +411,19 @@ impl Work<'_> {
                             return Err("a texture that is not plain".to_owned());
                         }
                         let depth = stage.depth.contains(&place) && desc.format == Format::R32f;
-                        let format = if depth { vk::Format::D32_SFLOAT } else { format(desc.format)? };
+                        // The driver filters 8-bit texels in 8 bits; as floats with the same values it does not.
+                        let wide = desc.format == Format::Rgba8;
+                        let format = match () {
+                            () if depth => vk::Format::D32_SFLOAT,
+                            () if wide => vk::Format::R32G32B32A32_SFLOAT,
+                            () => format(desc.format)?,
+                        };
+                        let bytes = if wide { widened(&given.bytes) } else { given.bytes.clone() };
                         image.image_layout = vk::ImageLayout::SHADER_READ_ONLY_OPTIMAL;
                         let size = [desc.extent[0], desc.extent[1]];
-                        let (texel, layout) = (desc.format.bytes(), image.image_layout);
-                        let (_, view) = self.image(format, size, desc.levels, texel, &given.bytes, layout)?;
+                        let (texel, layout) =
+                            (if wide { 16 } else { desc.format.bytes() }, image.image_layout);
+                        let (_, view) = self.image(format, size, desc.levels, texel, &bytes, layout)?;
                         image.image_view = view;
                     }
                     if matches!(kind, Kind::Sampler | Kind::Combined) {
@@ -602,6 +610,12 @@ fn push(job: &Job) -> Result<Vec<u8>> {
         bytes.resize(bytes.len().next_multiple_of(4), 0);
         bytes
     })
+}
+
+/// Texels of RGBA8 as four floats each.
+fn widened(bytes: &[u8]) -> Vec<u8> {
+    let texel = |b: &[u8; 4]| Format::Rgba8.decode([u32::from_le_bytes(*b), 0, 0, 0]);
+    bytes.as_chunks::<4>().0.iter().flat_map(texel).flat_map(u32::to_le_bytes).collect()
 }
 
 fn copy(format: vk::Format, level: u32, size: [u32; 2], offset: u64) -> vk::BufferImageCopy {

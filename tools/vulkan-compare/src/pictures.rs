@@ -6,6 +6,10 @@
 //! when no component differs by more than [`NEAR`] of 255. Pixels at an *edge* of the interpreter's picture, where a neighbour differs by more
 //! than [`EDGE`] in a component, are counted but not judged: there a corner that lies elsewhere shows another surface. Of all others,
 //! [`SHARE`] must agree. (Written down before the first comparison.)
+//!
+//! The first comparison found eleven of twelve scenes to agree; `terrain` had 92.62 %: its heights come from a filtered texture in the vertex
+//! shader, and the driver gives filtered 8-bit texels in 8 bits (with the nearest texel, 100 % agreed). Since then it is given such textures as
+//! 32-bit floats with the same values.
 
 use crate::draw::{self, FRAGMENT_SETS, Job, Stage, Target};
 use crate::vulkan::Device;
