@@ -28,7 +28,7 @@ use kempe_ir::io::{Interpolation, Plane, Sampling, Slot, StageInputs, StageOutpu
 use kempe_mir::VertexRow;
 use mesh::{Attribute, Mesh};
 use picture::Surface;
-use raster::{Corner, Cull, Quad, STEPS, Setup};
+use raster::{Corner, Cull, Quad, Setup};
 
 /// Most vertices of a draw, all instances together.
 pub const MAX_VERTICES: u64 = 1 << 21;
@@ -306,6 +306,11 @@ impl<'a> Batch<'a> {
             stage.values.insert(at, std::mem::take(&mut self.values[v]));
         }
         for (builtin, list) in &mut self.builtins {
+            // A machine may take the number of the primitive as a varying.
+            if *builtin == Builtin::PrimitiveId {
+                let plane = Plane { part: vec![0; list.len()], constant: list.clone() };
+                stage.planes.entry((Slot::PrimitiveId, 0)).or_insert(plane);
+            }
             stage.builtins.insert(*builtin, std::mem::take(list));
         }
         for (n, list) in self.payload.iter_mut().enumerate() {
@@ -353,6 +358,3 @@ impl<'a> Batch<'a> {
         }
     }
 }
-
-/// The place of a corner in fixed point: for programs whose vertex stage computes it.
-pub const SCREEN_STEPS: u32 = STEPS;
