@@ -21,7 +21,7 @@ pub enum Command {
     /// Compile shaders and show what the code costs
     Compile(Compile),
     /// Run a shader, an artifact or a raw program on the simulator
-    Run(Run),
+    Run(Box<Run>),
     /// Show machine code as text
     Disasm(Disasm),
     /// Make machine code from text
@@ -113,9 +113,13 @@ pub struct LimitArgs {
 
 #[derive(clap::Args)]
 pub struct Compile {
-    /// Shaders: .comp (GLSL), .wgsl, .spv; `-` is standard input
+    /// Shaders: .comp, .vert, .frag (GLSL), .wgsl, .spv; `-` is standard input
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
+    /// A vertex and a fragment shader (two files, or one with both) belong together: their interface meets by name where
+    /// locations are left open, and the vertex shader writes only what the fragment shader reads
+    #[arg(long)]
+    pub link: bool,
     /// The GPUs, separated by commas
     #[arg(short, long, required = true, value_delimiter = ',', value_parser = target_parser())]
     pub target: Vec<&'static dyn Target>,
@@ -144,8 +148,13 @@ pub struct Compile {
 
 #[derive(clap::Args)]
 pub struct Run {
-    /// A shader, an artifact (JSON), or with --raw the description of a raw program
+    /// A shader, an artifact (JSON), or with --raw the description of a raw program; to draw: a vertex shader, a WGSL file with both
+    /// stages, or a scene (JSON)
     pub file: PathBuf,
+    /// The fragment shader that is drawn with
+    pub fragment: Option<PathBuf>,
+    #[command(flatten)]
+    pub draw: DrawArgs,
     /// Number of work-groups
     #[arg(short, long, value_name = "X[,Y[,Z]]", default_value = "1,1,1", value_parser = groups)]
     pub groups: [u32; 3],
@@ -195,6 +204,61 @@ pub struct Run {
     pub code: CodeArgs,
     #[command(flatten)]
     pub limits: LimitArgs,
+}
+
+/// What is drawn.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Drawing")]
+pub struct DrawArgs {
+    /// Draw, and write the picture here as PNG
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Size of the picture in pixels [default: 256x256, or what the scene says]
+    #[arg(long, value_name = "WIDTHxHEIGHT", value_parser = picture_size)]
+    pub size: Option<[u32; 2]>,
+    /// screen (one triangle over everything), quad, triangle, cube, `sphere N`, `torus N`, `grid N`, or a file .obj
+    #[arg(long, value_name = "MESH", default_value = "screen")]
+    pub mesh: String,
+    /// Draw the mesh so often
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub instances: u32,
+    /// A field of a uniform buffer or of the push constants: numbers, or a matrix in words
+    #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
+    pub set: Vec<(String, String)>,
+    /// A texture, by its name or SET:BINDING: a file .png, or checker, noise, fbm, bricks, … [default: checker]
+    #[arg(long, value_name = "NAME=TEXTURE", value_parser = pair)]
+    pub texture: Vec<(String, String)>,
+    /// What a sampler does: linear, nearest, no-mip, repeat, mirror, clamp, border
+    #[arg(long, value_name = "NAME=WORDS", value_parser = pair)]
+    pub sampler: Vec<(String, String)>,
+    /// What an attribute is given: position, normal, uv, color or tangent
+    #[arg(long, value_name = "LOCATION=ATTRIBUTE", value_parser = pair)]
+    pub attribute: Vec<(String, String)>,
+    /// Triangles that are left out
+    #[arg(long, value_enum)]
+    pub cull: Option<CullArg>,
+    /// Colour of what is not drawn
+    #[arg(long, value_name = "R,G,B,A", value_parser = color)]
+    pub clear: Option<[f32; 4]>,
+    /// Write the picture of this pass of the scene instead of the last one
+    #[arg(long, value_name = "NAME")]
+    pub pass: Option<String>,
+    /// Who runs the shaders
+    #[arg(long, value_enum, default_value = "interpreter")]
+    pub on: On,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CullArg {
+    Back,
+    Front,
+}
+
+/// Who runs the shaders of a draw.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum On {
+    /// The interpreter, on the source
+    Interpreter,
 }
 
 #[derive(clap::Args)]
@@ -400,6 +464,21 @@ fn level(text: &str) -> Result<Level, String> {
         "2" => Ok(Level::O2),
         _ => Err("0, 1 or 2".to_owned()),
     }
+}
+
+fn picture_size(text: &str) -> Result<[u32; 2], String> {
+    let size = text.split_once('x').and_then(|(w, h)| Some([w.parse().ok()?, h.parse().ok()?]));
+    size.ok_or_else(|| "written WIDTHxHEIGHT, for example 256x256".to_owned())
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    let (left, right) = text.split_once('=').ok_or("there is no `=`")?;
+    Ok((left.to_owned(), right.to_owned()))
+}
+
+fn color(text: &str) -> Result<[f32; 4], String> {
+    let list: Option<Vec<f32>> = text.split(',').map(|n| n.trim().parse().ok()).collect();
+    list.and_then(|list| list.try_into().ok()).ok_or_else(|| "four numbers, separated by commas".to_owned())
 }
 
 fn target_format(text: &str) -> Result<(usize, TargetFormat), String> {

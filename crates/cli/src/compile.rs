@@ -48,7 +48,22 @@ pub fn compile(args: &Compile) -> Exit {
         limits: limits(&args.limits),
     };
     let mut results = Vec::new();
-    for file in &args.files {
+    if args.link {
+        let sources: Vec<Source> = args.files.iter().map(|file| source(file, &args.front)).collect();
+        let pair = match &sources[..] {
+            [both] => [both, both],
+            // In any order, as far as the names tell.
+            [a, b] if a.name.ends_with(".frag") || b.name.ends_with(".vert") => [b, a],
+            [a, b] => [a, b],
+            _ => {
+                eprintln!("error: --link takes a vertex and a fragment shader");
+                return Exit::Usage;
+            }
+        };
+        results = kempe::link::compile_linked(pair, &options);
+        complain(&results);
+    }
+    for file in args.files.iter().filter(|_| !args.link) {
         let of_file = kempe::compile::compile(&source(file, &args.front), &options);
         complain(&of_file);
         results.extend(of_file);

@@ -7,6 +7,7 @@ mod args;
 mod code;
 mod compile;
 mod corpus;
+mod draw;
 mod io;
 mod run;
 mod table;

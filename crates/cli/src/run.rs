@@ -15,11 +15,11 @@ use std::fmt::Write;
 use std::path::Path;
 
 /// Why a run does not give a result: what to say and how to end.
-struct Failure(Exit, String);
+pub struct Failure(pub Exit, pub String);
 
-type Res<T> = Result<T, Failure>;
+pub type Res<T> = Result<T, Failure>;
 
-fn wrong<T>(message: impl Into<String>) -> Res<T> {
+pub fn wrong<T>(message: impl Into<String>) -> Res<T> {
     Err(Failure(Exit::Wrong, message.into()))
 }
 
@@ -42,7 +42,11 @@ impl Program {
 }
 
 pub fn run(args: &Run) -> Exit {
-    let result = if args.raw { raw(args) } else { ordinary(args) };
+    let result = match () {
+        () if args.raw => raw(args),
+        () if crate::draw::is_wanted(args) => crate::draw::run(args),
+        () => ordinary(args),
+    };
     match result {
         Ok(()) => Exit::Fine,
         Err(Failure(exit, message)) => {
@@ -58,7 +62,7 @@ fn from_run_error(error: RunError) -> Failure {
     Failure(Exit::Wrong, error.to_string())
 }
 
-fn from_stopped(stopped: Stopped) -> Failure {
+pub fn from_stopped(stopped: Stopped) -> Failure {
     match stopped {
         Stopped::Panic(report) => {
             Failure(Exit::Bug, format!("{report}\n  This is a bug in Kempe: please report it"))
@@ -67,7 +71,7 @@ fn from_stopped(stopped: Stopped) -> Failure {
     }
 }
 
-fn run_options(args: &Run) -> RunOptions {
+pub fn run_options(args: &Run) -> RunOptions {
     RunOptions { schedule: args.schedule, ..RunOptions::default() }
 }
 
@@ -209,7 +213,7 @@ fn load(args: &Run) -> Res<(Program, Option<Inputs>)> {
 }
 
 /// Bytes from a description: a file, or what [`data::inline`] and `random:` take.
-fn contents(text: &str, random: Option<&mut kempe::inputs::Random>) -> Res<Vec<u8>> {
+pub fn contents(text: &str, random: Option<&mut kempe::inputs::Random>) -> Res<Vec<u8>> {
     if let Some(count) = text.strip_prefix("random:")
         && let Some(random) = random
     {
@@ -232,7 +236,7 @@ fn contents(text: &str, random: Option<&mut kempe::inputs::Random>) -> Res<Vec<u
 }
 
 /// Push constants: as [`contents`], or hexadecimal digits.
-fn push(text: &str, random: &mut kempe::inputs::Random) -> Res<Vec<u8>> {
+pub fn push(text: &str, random: &mut kempe::inputs::Random) -> Res<Vec<u8>> {
     let digits = text.strip_prefix("0x").unwrap_or(text);
     let (pairs, rest) = digits.as_bytes().as_chunks::<2>();
     let bytes: Option<Vec<u8>> = pairs

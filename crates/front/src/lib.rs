@@ -2,6 +2,7 @@
 //!
 //! * [`compile`]: text or bytes to IR modules, one per entry point
 //! * [`to_spirv`], [`from_spirv`]: the two halves of it
+//! * [`names`]: what a module calls its interface
 //! * `reader` (words), `parse` (tables), `layout` (memory), `cfg` (order of blocks), `lower` (instructions)
 //!
 //! Nothing here panics or runs without bound, whatever the input.
@@ -14,6 +15,7 @@ mod entry;
 mod glsl;
 mod layout;
 mod lower;
+pub mod names;
 mod parse;
 mod reader;
 #[cfg(feature = "wgsl")]
@@ -77,7 +79,7 @@ pub fn to_spirv(
             Err(e) => Err(Diagnostics::one(diagnostic(name, &[], &e))),
         },
         #[cfg(feature = "glsl")]
-        Language::Glsl => glsl::to_spirv(name, bytes, options),
+        Language::Glsl => glsl::to_spirv(name, bytes, options).map(|(words, _)| words),
         #[cfg(not(feature = "glsl"))]
         Language::Glsl => Err(left_out(name, "GLSL", options)),
         #[cfg(feature = "wgsl")]
@@ -85,6 +87,31 @@ pub fn to_spirv(
         #[cfg(not(feature = "wgsl"))]
         Language::Wgsl => Err(left_out(name, "WGSL", options)),
     }
+}
+
+/// Compiles a vertex and a fragment shader in GLSL that belong together to SPIR-V words: where a source leaves locations
+/// open, outputs and inputs with the same name meet.
+pub fn to_spirv_linked(
+    [vertex, fragment]: [(&str, &[u8]); 2],
+    options: &Options,
+) -> [Result<Vec<u32>, Diagnostics>; 2] {
+    #[cfg(feature = "glsl")]
+    {
+        let of = |(name, bytes), stage| {
+            glsl::to_spirv(name, bytes, &Options { stage: Some(stage), ..options.clone() })
+        };
+        match (of(vertex, Stage::Vertex), of(fragment, Stage::Fragment)) {
+            (Ok((vertex, given)), Ok((mut fragment, also))) => {
+                if !(given && also) {
+                    names::agree(&vertex, &mut fragment, ["main", "main"]);
+                }
+                [Ok(vertex), Ok(fragment)]
+            }
+            (vertex, fragment) => [vertex, fragment].map(|r| r.map(|(words, _)| words)),
+        }
+    }
+    #[cfg(not(feature = "glsl"))]
+    [vertex, fragment].map(|(name, _)| Err(left_out(name, "GLSL", options)))
 }
 
 /// An entry point of a module.

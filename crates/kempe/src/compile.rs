@@ -6,6 +6,7 @@
 
 use crate::clock::{micros, thread_time};
 use crate::limits::{Limits, Stopped, guarded};
+use crate::link::Places;
 use crate::target::{Target, Variant};
 use kempe_front::{Diagnostic, Diagnostics, Language};
 use kempe_ir::io::PipelineState;
@@ -163,8 +164,8 @@ pub struct TargetError {
 }
 
 /// What a source is written in, and its stage as far as the name tells.
-struct Kind {
-    language: Language,
+pub(crate) struct Kind {
+    pub language: Language,
     stage: Option<Stage>,
     /// Name of the stage for results.
     stage_name: &'static str,
@@ -180,7 +181,7 @@ const STAGES: [(&str, Option<Stage>, &str); 6] = [
     ("tese", None, "tess-eval"),
 ];
 
-fn kind(source: &Source, bytes: &[u8]) -> Result<Kind, Diagnostic> {
+pub(crate) fn kind(source: &Source, bytes: &[u8]) -> Result<Kind, Diagnostic> {
     // Only the last part of a path can have extensions.
     let file = source.name.rsplit(['/', '\\']).next().unwrap_or_default();
     let mut parts = file.rsplit('.');
@@ -216,16 +217,20 @@ fn kind(source: &Source, bytes: &[u8]) -> Result<Kind, Diagnostic> {
 }
 
 /// The start of a result: who it is about.
-struct Draft<'a> {
-    source: &'a Source,
-    text: Option<&'a str>,
-    entry: &'a str,
-    stage: &'static str,
-    variant: Variant,
-    front_us: u64,
+pub(crate) struct Draft<'a> {
+    pub source: &'a Source,
+    pub text: Option<&'a str>,
+    pub entry: &'a str,
+    pub stage: &'static str,
+    pub variant: Variant,
+    pub front_us: u64,
 }
 
-impl Draft<'_> {
+impl<'a> Draft<'a> {
+    pub fn new(source: &'a Source, entry: &'a str, stage: &'static str) -> Draft<'a> {
+        Draft { source, text: None, entry, stage, variant: Variant::default(), front_us: 0 }
+    }
+
     fn result(&self, target: &'static dyn Target) -> CompileResult {
         CompileResult {
             variant: self.variant,
@@ -247,7 +252,7 @@ impl Draft<'_> {
         }
     }
 
-    fn failed(&self, target: &'static dyn Target, status: Status, errors: &Diagnostics) -> CompileResult {
+    pub fn failed(&self, target: &'static dyn Target, status: Status, errors: &Diagnostics) -> CompileResult {
         let first = errors.0.first();
         CompileResult {
             status,
@@ -264,7 +269,7 @@ impl Draft<'_> {
         }
     }
 
-    fn stopped(&self, target: &'static dyn Target, stopped: &Stopped) -> CompileResult {
+    pub fn stopped(&self, target: &'static dyn Target, stopped: &Stopped) -> CompileResult {
         let status = match stopped {
             Stopped::Panic(_) => Status::Bug,
             Stopped::Time(_) | Stopped::Memory(_) => Status::Limit,
@@ -281,7 +286,7 @@ impl Draft<'_> {
     }
 }
 
-fn one(name: &str, message: impl Into<String>) -> Diagnostics {
+pub(crate) fn one(name: &str, message: impl Into<String>) -> Diagnostics {
     Diagnostics::one(Diagnostic::error(name, message))
 }
 
@@ -290,8 +295,7 @@ fn one(name: &str, message: impl Into<String>) -> Diagnostics {
 pub fn compile(source: &Source, options: &Options) -> Vec<CompileResult> {
     let asked = options.front.entry.as_deref().filter(|e| *e != "all").unwrap_or_default();
     let stage = source.stage.and_then(|s| STAGES.iter().find(|row| row.1 == Some(s))).map_or("", |row| row.2);
-    let mut draft =
-        Draft { source, text: None, entry: asked, stage, variant: Variant::default(), front_us: 0 };
+    let mut draft = Draft::new(source, asked, stage);
     let each = |f: &dyn Fn(&'static dyn Target) -> CompileResult| -> Vec<CompileResult> {
         options.targets.iter().map(|&target| f(target)).collect()
     };
@@ -365,7 +369,7 @@ pub fn compile(source: &Source, options: &Options) -> Vec<CompileResult> {
         for &target in &options.targets {
             for &variant in stage.map_or(&[Variant::Render][..], |stage| target.variants(stage)) {
                 draft.variant = variant;
-                results.push(one_result(&draft, target, &words, &front, options));
+                results.push(one_result(&draft, target, &words, &front, options, None));
             }
         }
     }
@@ -419,17 +423,20 @@ enum Failed {
     Target(Diagnostic, TargetError),
 }
 
-fn one_result(
+pub(crate) fn one_result(
     draft: &Draft,
     target: &'static dyn Target,
     words: &Arc<Vec<u32>>,
     front: &kempe_front::Options,
     options: &Options,
+    read: Option<Arc<Places>>,
 ) -> CompileResult {
     let (words, front) = (Arc::clone(words), front.clone());
     let name = draft.source.name.clone();
     let (code, keep, variant) = (options.code, options.keep, draft.variant);
-    let made = guarded(options.limits, move || make(&name, &words, &front, (target, variant), &code, keep));
+    let made = guarded(options.limits, move || {
+        make(&name, &words, &front, (target, variant), &code, keep, read.as_deref())
+    });
     let made = match made {
         Ok(made) => made,
         Err(stopped) => return draft.stopped(target, &stopped),
@@ -499,6 +506,7 @@ fn make(
     (target, variant): (&'static dyn Target, Variant),
     code: &CodeOptions,
     keep: Keep,
+    read: Option<&Places>,
 ) -> Made {
     let start = thread_time();
     let mut watch = Stopwatch::default();
@@ -507,6 +515,9 @@ fn make(
     let module = module(name, words, front);
     watch.add("front", thread_time() - start, 1);
     let outcome = module.and_then(|mut module| {
+        if let Some(read) = read {
+            crate::link::remove_unread(&mut module, read);
+        }
         let level = pipeline::Options { level: code.level, ..target.opt_options() };
         pipeline::optimise_with(&mut module, &level, &mut watch);
         if keep.ir {

@@ -4,6 +4,7 @@
 //! * [`compile`]: from a source file to artifacts; [`json`]: the results as JSON
 //! * [`artifact`]: the result of a compile as JSON
 //! * [`run`]: an artifact on the simulator; [`raw`]: machine code that was made elsewhere
+//! * [`link`]: a vertex and a fragment shader that belong together; [`draw`]: pictures of what they draw
 //! * [`data`]: bytes as numbers
 //! * [`limits`]: time and memory limits, panics caught
 //! * [`clock`]: CPU time
@@ -12,8 +13,10 @@ pub mod artifact;
 pub mod clock;
 pub mod compile;
 pub mod data;
+pub mod draw;
 pub mod json;
 pub mod limits;
+pub mod link;
 pub mod raw;
 pub mod run;
 mod target;

@@ -5,6 +5,8 @@
 //!                                        interpreter only: what the driver says has no influence)
 //!     vulkan-compare FILE...             these modules of the corpus
 //!     vulkan-compare --print FILE        the module in source form
+//!     vulkan-compare --pictures FILE...  scenes, drawn by both; see `pictures.rs`
+//!     vulkan-compare --keep FOLDER --pictures FILE...   and the driver's pictures written
 //!
 //! `docs/bounds.md` says what is compared and what counts. Exit code: 0 when every module agrees, 1 when one does not,
 //! 77 when there is no such driver or no corpus. Every module runs in a process of its own, so that a crash of the
@@ -12,6 +14,8 @@
 
 mod compare;
 mod corpus;
+mod draw;
+mod pictures;
 mod vulkan;
 
 use compare::Expected;
@@ -38,6 +42,13 @@ const LIST: &str = include_str!("../modules.txt");
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
+    match &args[..] {
+        [what, files @ ..] if what == "--pictures" => return pictures::compare(files, None),
+        [what, folder, then, files @ ..] if what == "--keep" && then == "--pictures" => {
+            return pictures::compare(files, Some(folder));
+        }
+        _ => {}
+    }
     let corpus = match Corpus::open() {
         Ok(c) => c,
         Err(e) => {

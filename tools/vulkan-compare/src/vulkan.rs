@@ -34,21 +34,21 @@ pub struct Device {
     _entry: ash::Entry,
     instance: ash::Instance,
     physical: vk::PhysicalDevice,
-    device: ash::Device,
-    queue: vk::Queue,
-    family: u32,
+    pub(crate) device: ash::Device,
+    pub(crate) queue: vk::Queue,
+    pub(crate) family: u32,
     pub name: String,
     pub subgroup_size: u32,
     pub max_push: u32,
 }
 
 /// How long a dispatch may take, compiling it included.
-const TIMEOUT_NS: u64 = 900_000_000_000;
+pub(crate) const TIMEOUT_NS: u64 = 900_000_000_000;
 
-type Result<T> = std::result::Result<T, String>;
+pub(crate) type Result<T> = std::result::Result<T, String>;
 
 /// Adds what was being done to an error of the driver.
-fn doing<T>(what: &str, r: ash::prelude::VkResult<T>) -> Result<T> {
+pub(crate) fn doing<T>(what: &str, r: ash::prelude::VkResult<T>) -> Result<T> {
     r.map_err(|e| format!("{what}: {e}"))
 }
 
@@ -84,8 +84,8 @@ impl Device {
             let families = instance.get_physical_device_queue_family_properties(physical);
             let family = families
                 .iter()
-                .position(|f| f.queue_flags.contains(vk::QueueFlags::COMPUTE))
-                .ok_or("no queue for compute")? as u32;
+                .position(|f| f.queue_flags.contains(vk::QueueFlags::COMPUTE | vk::QueueFlags::GRAPHICS))
+                .ok_or("no queue for compute and graphics")? as u32;
             let (mut f11, mut f12, mut f13) = (
                 vk::PhysicalDeviceVulkan11Features::default(),
                 vk::PhysicalDeviceVulkan12Features::default(),
@@ -211,7 +211,7 @@ impl Device {
     }
 
     /// Memory that the CPU sees.
-    unsafe fn allocate(&self, needs: &vk::MemoryRequirements) -> Result<vk::DeviceMemory> {
+    pub(crate) unsafe fn allocate(&self, needs: &vk::MemoryRequirements) -> Result<vk::DeviceMemory> {
         // SAFETY: the handles are those of `open`.
         unsafe {
             let types = self.instance.get_physical_device_memory_properties(self.physical);
@@ -340,16 +340,19 @@ impl Drop for Device {
 
 /// What a run made, for taking it down whatever happened.
 #[derive(Default)]
-struct Made {
-    modules: Vec<vk::ShaderModule>,
-    buffers: Vec<vk::Buffer>,
-    memories: Vec<vk::DeviceMemory>,
-    set_layouts: Vec<vk::DescriptorSetLayout>,
-    layouts: Vec<vk::PipelineLayout>,
-    pipelines: Vec<vk::Pipeline>,
-    pools: Vec<vk::DescriptorPool>,
-    command_pools: Vec<vk::CommandPool>,
-    fences: Vec<vk::Fence>,
+pub(crate) struct Made {
+    pub images: Vec<vk::Image>,
+    pub views: Vec<vk::ImageView>,
+    pub samplers: Vec<vk::Sampler>,
+    pub modules: Vec<vk::ShaderModule>,
+    pub buffers: Vec<vk::Buffer>,
+    pub memories: Vec<vk::DeviceMemory>,
+    pub set_layouts: Vec<vk::DescriptorSetLayout>,
+    pub layouts: Vec<vk::PipelineLayout>,
+    pub pipelines: Vec<vk::Pipeline>,
+    pub pools: Vec<vk::DescriptorPool>,
+    pub command_pools: Vec<vk::CommandPool>,
+    pub fences: Vec<vk::Fence>,
 }
 
 impl Made {
@@ -357,7 +360,7 @@ impl Made {
     ///
     /// # Safety
     /// It came from this device and is not in use.
-    unsafe fn destroy(self, d: &ash::Device) {
+    pub unsafe fn destroy(self, d: &ash::Device) {
         // SAFETY: as the caller promises.
         unsafe {
             for p in self.pipelines {
@@ -374,6 +377,15 @@ impl Made {
             }
             for m in self.modules {
                 d.destroy_shader_module(m, None);
+            }
+            for s in self.samplers {
+                d.destroy_sampler(s, None);
+            }
+            for v in self.views {
+                d.destroy_image_view(v, None);
+            }
+            for i in self.images {
+                d.destroy_image(i, None);
             }
             for b in self.buffers {
                 d.destroy_buffer(b, None);

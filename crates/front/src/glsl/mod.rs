@@ -32,8 +32,8 @@ const MAX_INCLUDES: usize = 64;
 /// Most `#include`s of one source: also bounds what includes that double each other can make.
 const MAX_INCLUDED_FILES: usize = 10_000;
 
-/// Compiles the text of one shader.
-pub fn to_spirv(name: &str, text: &[u8], options: &Options) -> Result<Vec<u32>, Diagnostics> {
+/// Compiles the text of one shader. Also tells whether it says all its locations itself.
+pub fn to_spirv(name: &str, text: &[u8], options: &Options) -> Result<(Vec<u32>, bool), Diagnostics> {
     let fail = |message: &str, help: &str| Diagnostics::one(Diagnostic::error(name, message).with_help(help));
     if text.iter().all(u8::is_ascii_whitespace) {
         return Err(fail("the source is empty", "a shader needs a main function"));
@@ -80,18 +80,18 @@ pub fn to_spirv(name: &str, text: &[u8], options: &Options) -> Result<Vec<u32>, 
         crate::on_large_stack(name, move || job.run())
     };
     let first = match run(&source, false) {
-        Ok(words) => return Ok(words),
+        Ok(words) => return Ok((words, true)),
         Err(e) => e,
     };
     let second = match run(&source, true) {
-        Ok(words) => return Ok(words),
+        Ok(words) => return Ok((words, false)),
         Err(e) => e,
     };
     let lossy = source.to_string_lossy();
     let lifted = lift::lift(&lossy, options.stage.unwrap_or(Stage::Compute));
     let Ok(lifted) = CString::new(lifted) else { return Err(first) };
     match run(&lifted, true) {
-        Ok(words) => Ok(words),
+        Ok(words) => Ok((words, false)),
         Err(third) => {
             // The messages of the try that the text was most likely written for.
             let version = lift::version(&lossy);

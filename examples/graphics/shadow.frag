@@ -1,0 +1,3 @@
+#version 450
+// Nothing but depth.
+void main() {}
