@@ -259,6 +259,8 @@ pub enum CullArg {
 pub enum On {
     /// The interpreter, on the source
     Interpreter,
+    /// The simulator of the target, on its code
+    Simulator,
 }
 
 #[derive(clap::Args)]

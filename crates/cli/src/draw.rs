@@ -5,7 +5,7 @@ use crate::compile::{self, code_options, front_options, limits};
 use crate::run::{Failure, Res, contents, from_stopped, push, run_options, wrong};
 use crate::{Exit, io};
 use kempe::compile::{Keep, Options};
-use kempe::draw::scene::{CullForm, DrawForm, Drawn, SCHEMA, Scene, SceneError, SourceForm};
+use kempe::draw::scene::{Coded, CullForm, DrawForm, Drawn, SCHEMA, Scene, SceneError, SourceForm};
 use kempe::limits::guarded;
 use std::path::{Path, PathBuf};
 
@@ -34,16 +34,19 @@ pub fn run(args: &Run) -> Res<()> {
         limits: limits(&args.limits),
     };
     let run_options = run_options(args);
-    match args.draw.on {
-        On::Interpreter => {}
-    }
     let read = move |name: &str| {
         let path = folder.join(name);
         io::read(&path).map_err(|message| format!("{}: {message}", path.display()))
     };
     // Each shader is compiled under its own limits; the drawing has its own.
     let linked = scene.link(&options, &read).map_err(|e| failure(&e))?;
-    let job = move || scene.draw(&linked, &SourceForm { options: run_options }, &read);
+    let (on, target, code) = (args.draw.on, options.targets[0], options.code);
+    let job = move || match on {
+        On::Interpreter => scene.draw(&linked, &SourceForm { options: run_options }, &read),
+        On::Simulator => {
+            scene.draw(&linked, &Coded { target, code, lowered: false, options: run_options }, &read)
+        }
+    };
     let drawn = guarded(limits(&args.limits), job).map_err(from_stopped)?.map_err(|e| failure(&e))?;
     let mut out = String::new();
     for pass in &drawn {

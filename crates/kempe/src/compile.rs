@@ -518,6 +518,9 @@ fn make(
         if let Some(read) = read {
             crate::link::remove_unread(&mut module, read);
         }
+        if variant == Variant::Binning {
+            crate::link::positions_only(&mut module);
+        }
         let level = pipeline::Options { level: code.level, ..target.opt_options() };
         pipeline::optimise_with(&mut module, &level, &mut watch);
         if keep.ir {

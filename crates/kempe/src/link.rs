@@ -143,6 +143,18 @@ pub fn remove_unread(vertex: &mut Module, read: &Places) -> bool {
     changed
 }
 
+/// Leaves the outputs of a vertex shader that say where something is drawn: what the program for binning is for.
+pub fn positions_only(vertex: &mut Module) {
+    let f = &mut vertex.func;
+    for &b in &f.layout {
+        let insts = &f.insts;
+        f.blocks[b].insts.retain(|&i| match (insts[i].op, insts[i].imm) {
+            (Op::Output, Imm::Io(io)) => matches!(io.slot, Slot::Position | Slot::PointSize),
+            _ => true,
+        });
+    }
+}
+
 /// Compiles a vertex and a fragment shader as one: as [`crate::compile::compile`] does with each, and the vertex shader writes only
 /// what is read. When they cannot be linked, the results say why.
 pub fn compile_linked(sources: [&Source; 2], options: &Options) -> Vec<CompileResult> {

@@ -1,11 +1,12 @@
 //! Who runs the programs of a draw.
 
+use super::raster::STEPS;
 use crate::run::{self, RunError, RunOptions, StageRun};
 use crate::target::Target;
 use kempe_ir::exec::Inputs;
 use kempe_ir::io::IoImm;
-use kempe_ir::{Module, Op};
-use kempe_mir::{Artifact, VaryingSource};
+use kempe_ir::{Module, Op, UniformWord};
+use kempe_mir::{Artifact, UniformSource, VaryingSource, VertexRow};
 use std::collections::BTreeSet;
 
 /// Runs the program of one stage for the invocations of `inputs.stage`.
@@ -67,6 +68,24 @@ impl<'a> OnTarget<'a> {
     }
 }
 
+impl OnTarget<'_> {
+    /// Machines differ in the fixed point of their screens; here it is that of the rasteriser, to nearest, halves up.
+    fn screen_in_steps(&self, run: &mut StageRun) {
+        let own = self.artifact.uniforms.iter().find_map(|u| match u {
+            UniformSource::Word(UniformWord::ViewportScale { axis: 0 | 1, steps }, _) => Some(*steps),
+            _ => None,
+        });
+        let Some(own) = own.filter(|&s| s != STEPS && s != 0).map(i64::from) else { return };
+        for k in 0..2 {
+            let list = run.rows.get_mut(&VertexRow::Screen(k));
+            for v in list.into_iter().flatten().flatten() {
+                let twice = 2 * i64::from(*v as i32) * i64::from(STEPS) + own;
+                *v = twice.div_euclid(2 * own) as i32 as u32;
+            }
+        }
+    }
+}
+
 impl Executor for OnTarget<'_> {
     fn inputs(&self) -> &[IoImm] {
         &self.inputs
@@ -79,6 +98,7 @@ impl Executor for OnTarget<'_> {
             None => self.target.run_stage(artifact, inputs, &self.options),
         };
         let mut run = one(self.artifact, self.lowered)?;
+        self.screen_in_steps(&mut run);
         if let Some(binning) = self.binning {
             let positions = one(binning, None)?;
             run.report.instructions += positions.report.instructions;

@@ -1,16 +1,18 @@
 //! Scenes: passes of draws, from a description in JSON (`docs/formats/scene.md`), and the pictures that they give.
 
 use super::bind::{Bindings, Value};
-use super::executor::{Executor, Interpreted};
+use super::executor::{Executor, Interpreted, OnTarget};
 use super::mesh::{Attribute, Mesh};
 use super::picture::{Picture, Surface};
 use super::raster::Cull;
 use super::texture::{self, Texture};
 use super::{Counts, Draw, matrix};
-use crate::compile::{CompileResult, Options, Source};
+use crate::compile::{CodeOptions, CompileResult, Compiled, Keep, Options, Source};
 use crate::link::{self, Linked};
 use crate::run::{RunError, RunOptions};
+use crate::target::{Target, Variant};
 use kempe_ir::image::{Component, Format};
+use kempe_opt::pipeline;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -189,6 +191,44 @@ impl Maker for SourceForm {
             &Interpreted::new(&vertex.module, self.options),
             &Interpreted::new(&fragment.module, self.options),
         )
+    }
+}
+
+/// Code of a target, on its simulator.
+pub struct Coded {
+    pub target: &'static dyn Target,
+    pub code: CodeOptions,
+    /// The interpreter on the programs that code was made from, instead of the code: both must give the same picture.
+    pub lowered: bool,
+    pub options: RunOptions,
+}
+
+impl Coded {
+    fn compile(&self, linked: &Linked, variant: Variant) -> Result<Compiled, RunError> {
+        let mut module = linked.module.clone();
+        if variant == Variant::Binning {
+            crate::link::positions_only(&mut module);
+        }
+        let level = pipeline::Options { level: self.code.level, ..self.target.opt_options() };
+        pipeline::optimise_with(&mut module, &level, &mut ());
+        let keep = Keep { lowered: self.lowered, ..Keep::default() };
+        self.target
+            .compile(module, variant, &self.code, keep)
+            .map_err(|e| RunError::Setup(format!("`{}`: {}", linked.entry, e.message)))
+    }
+}
+
+impl Maker for Coded {
+    fn with(&self, [vertex, fragment]: &[Linked; 2], then: &mut Then) -> Result<Counts, RunError> {
+        let (render, positions) =
+            (self.compile(vertex, Variant::Render)?, self.compile(vertex, Variant::Binning)?);
+        let colours = self.compile(fragment, Variant::Render)?;
+        let mut first = OnTarget::new(self.target, &render.artifact, self.options);
+        first.binning = Some(&positions.artifact);
+        first.lowered = render.lowered.as_ref();
+        let mut second = OnTarget::new(self.target, &colours.artifact, self.options);
+        second.lowered = colours.lowered.as_ref();
+        then(&first, &second)
     }
 }
 
