@@ -49,8 +49,11 @@ struct Lens {
 @group(0) @binding(3) var normal_map: texture_2d<f32>;
 @group(0) @binding(4) var noise_map: texture_2d<f32>;
 
-fn hash(n: f32) -> f32 {
-    return fract(sin(n * 78.233) * 43758.547);
+// In integers, so that it is the same on every machine.
+fn hash(n: u32) -> f32 {
+    var h = n * 747796405u + 2891336453u;
+    h = ((h >> ((h >> 28u) + 4u)) ^ h) * 277803737u;
+    return f32(((h >> 22u) ^ h) & 0xffffu) / 65536.0;
 }
 
 @fragment
@@ -69,7 +72,7 @@ fn occlusion(screen: Screen) -> @location(0) vec4f {
     for (var k = 0; k < 16; k++) {
         let f = f32(k);
         let angle = turn + f * 2.39996;
-        let up = 0.15 + 0.85 * hash(f + 1.0);
+        let up = 0.15 + 0.85 * hash(u32(k + 1));
         let flat = sqrt(max(1.0 - up * up, 0.0));
         let way = side * (cos(angle) * flat) + other * (sin(angle) * flat) + n * up;
         let probe = place.xyz + way * (lens.radius * (0.2 + 0.8 * (f + 1.0) / 16.0));
