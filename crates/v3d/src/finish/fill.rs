@@ -151,7 +151,13 @@ pub(super) fn fill(version: Version, bodies: &mut [Body]) {
             let s = bodies[next].slots[n];
             let a = access(version, &s);
             let clash = a.reads & writes | a.writes & (reads | writes);
+            // Rule 43: it keeps sample flags and a branch that asks for them apart.
+            let between = bodies[next].branch.is_some()
+                && n + 1 == end
+                && n > 0
+                && bodies[next].slots[n - 1].alu.parts().iter().any(|p| p.op == Op::Setmsf);
             if may_move(version, &s)
+                && !between
                 && !hides_latency(version, &bodies[next].slots, n)
                 && clash == 0
                 && a.writes & live[to] == 0

@@ -104,10 +104,16 @@ fn outputs_at_the_end(m: &mut Module) {
         if b == exit || m.func.blocks[b].term != Term::Return {
             continue;
         }
-        let types: Vec<Type> = m.func.blocks[exit].params.iter().map(|&p| m.func.ty(p)).collect();
+        let params = m.func.blocks[exit].params.clone();
+        let masks = masks(m, exit);
         let mut args: SmallVec<[Value; 4]> = SmallVec::new();
-        for ty in types {
-            args.extend(inst(m, b, Op::Undef, ty, Imm::None, &[], &[ty]));
+        for p in params {
+            let ty = m.func.ty(p);
+            // A mask that is not given keeps all samples.
+            args.extend(match masks.contains(&p) {
+                true => inst(m, b, Op::Const, ty, Imm::Int(ty.mask()), &[], &[ty]),
+                false => inst(m, b, Op::Undef, ty, Imm::None, &[], &[ty]),
+            });
         }
         m.func.blocks[b].term = Term::Jump(Target { block: exit, args });
     }
@@ -120,6 +126,13 @@ fn outputs_at_the_end(m: &mut Module) {
     if !reached {
         m.func.layout.retain(|&b| b != exit);
     }
+}
+
+/// What a block gives as sample masks.
+fn masks(m: &Module, b: Block) -> SmallVec<[Value; 1]> {
+    let mask = |d: &InstData| matches!(d.imm, Imm::Io(io) if d.op == Op::Output && io.slot == Slot::SampleMask);
+    let insts = m.func.blocks[b].insts.iter().map(|&i| &m.func.insts[i]);
+    insts.filter(|d| mask(d)).filter_map(|d| d.args.first().copied()).collect()
 }
 
 /// Outputs as private variables, given in a new block at the end.
@@ -152,6 +165,18 @@ fn collect(m: &mut Module) -> Block {
     }
     for (var, io, ty) in vars.into_values() {
         let at = Type::Ptr(Space::Private);
+        if io.slot == Slot::SampleMask
+            && let Some(&entry) = m.func.layout.first()
+        {
+            // A mask that is not given keeps all samples.
+            let before = std::mem::take(&mut m.func.blocks[entry].insts);
+            let place = inst(m, entry, Op::VarAddr, at, Imm::Var(var), &[], &[at]);
+            let all = inst(m, entry, Op::Const, ty, Imm::Int(ty.mask()), &[], &[ty]);
+            if let (Some(place), Some(all)) = (place, all) {
+                inst(m, entry, Op::Store, ty, Imm::Mem(mem), &[place, all], &[]);
+            }
+            m.func.blocks[entry].insts.extend(before);
+        }
         let Some(p) = inst(m, exit, Op::VarAddr, at, Imm::Var(var), &[], &[at]) else { continue };
         if let Some(v) = inst(m, exit, Op::Load, ty, Imm::Mem(mem), &[p], &[ty]) {
             inst(m, exit, Op::Output, ty, Imm::Io(io), &[v], &[]);
