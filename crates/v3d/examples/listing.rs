@@ -1,5 +1,5 @@
 //! Machine instructions and code of a program in the text form of the IR:
-//! `cargo run -p kempe-v3d --example listing -- FILE.kir v3d42|v3d71 [force-spill] [threads=N] [registers=N] [binning]`.
+//! `cargo run -p kempe-v3d --example listing -- FILE.kir v3d42|v3d71 [force-spill] [threads=N] [registers=N] [binning] [O0|O1]`.
 //!
 //! For what `cargo xtask fuzz` has made small.
 
@@ -46,10 +46,13 @@ fn main() {
         std::process::exit(2);
     };
     let mut options = Options::default();
+    let mut level = kempe_opt::Level::O2;
     for a in rest {
         match a.split_once('=') {
             Some(("threads", n)) => options.threads = n.parse().ok(),
             Some(("registers", n)) => options.max_registers = n.parse().ok(),
+            _ if a == "O0" => level = kempe_opt::Level::O0,
+            _ if a == "O1" => level = kempe_opt::Level::O1,
             _ if a == "force-spill" => options.force_spill = true,
             _ if a == "binning" => options.shape.binning = true,
             _ => eprintln!("`{a}` is not known"),
@@ -66,7 +69,9 @@ fn main() {
             std::process::exit(1);
         }
     };
-    kempe_opt::optimise(&mut m, kempe_opt::Level::O2);
+    let mut choices = kempe_opt::Options::new(level);
+    choices.vector_within_16 = version == Version::V42;
+    kempe_opt::optimise_with(&mut m, &choices, &mut ());
     if let Err(e) = compile(m, version, &options, &mut Show(version)) {
         println!("{e}");
         std::process::exit(1);

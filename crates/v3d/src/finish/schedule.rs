@@ -39,6 +39,11 @@ impl Slot {
 }
 
 impl Slot {
+    /// What comes next may read the second part of the varying before, and must not come later.
+    pub fn takes_varying(&self) -> bool {
+        self.alu.signals.has(crate::instr::Signals::LDVARY)
+    }
+
     pub fn is_nop(&self) -> bool {
         self.alu == Alu::NOP && self.uniform.is_none()
     }

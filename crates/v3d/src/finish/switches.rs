@@ -82,7 +82,7 @@ fn place_one(version: Version, out: &mut Vec<Slot>, busy_until: usize, mark: boo
             && (1..=k).all(|n| can_be_slot(version, &out[p + n - 1], n))
             && (!mark || k < 1 || can_carry(&out[p]))
             // The instruction right before must not be a side-band start whose window meets the switch.
-            && (p == 0 || !out[p - 1].writes_unifa || k == 0)
+            && (p == 0 || k == 0 || !(out[p - 1].writes_unifa || out[p - 1].takes_varying()))
     };
     let carry = |out: &mut Vec<Slot>, p: usize| {
         out[p] = with_thrsw(&out[p]);
@@ -180,7 +180,7 @@ pub fn end(version: Version, placed: &mut Placed) {
             && let Some(p) = len.checked_sub(back)
             && p >= placed.busy_until
             && (0..back).all(|n| can_end(version, &placed.slots[p + n], n + 1))
-            && (p == 0 || !placed.slots[p - 1].writes_unifa)
+            && (p == 0 || !(placed.slots[p - 1].writes_unifa || placed.slots[p - 1].takes_varying()))
         {
             placed.slots.insert(p, Slot::NOP);
             return finish_end(placed, p);

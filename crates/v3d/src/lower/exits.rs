@@ -11,7 +11,8 @@
 use kempe_ir::analysis::{Cfg, NONE};
 use kempe_ir::io::{IoImm, Slot};
 use kempe_ir::{
-    Block, Flags, Imm, InstData, Loc, MemImm, Module, Op, Space, Stage, Target, Term, Type, Value, Variable,
+    Block, Flags, Imm, InstData, Loc, MemImm, Module, Op, Space, Stage, Target, Term, Type, Value, ValueDef,
+    Variable,
 };
 use smallvec::{SmallVec, smallvec};
 use std::collections::BTreeMap;
@@ -100,10 +101,13 @@ fn outputs_at_the_end(m: &mut Module) {
         [] => m.func.add_block(),
         _ => collect(m),
     };
-    for b in m.func.layout.clone() {
-        if b == exit || m.func.blocks[b].term != Term::Return {
-            continue;
-        }
+    let returns: Vec<Block> = m.func.layout.clone();
+    let returns: Vec<Block> =
+        returns.into_iter().filter(|&b| b != exit && m.func.blocks[b].term == Term::Return).collect();
+    if !returns.is_empty() {
+        take_as_parameters(m, exit);
+    }
+    for b in returns {
         let params = m.func.blocks[exit].params.clone();
         let masks = masks(m, exit);
         let mut args: SmallVec<[Value; 4]> = SmallVec::new();
@@ -128,9 +132,39 @@ fn outputs_at_the_end(m: &mut Module) {
     }
 }
 
+/// What a block without successors uses of others comes in as parameters, because ways to it will be added that those others do
+/// not lie on.
+fn take_as_parameters(m: &mut Module, b: Block) {
+    let own = |m: &Module, v: Value| match m.func.values[v].def {
+        ValueDef::Inst(i, _) => m.func.blocks[b].insts.contains(&i),
+        ValueDef::Param(of, _) => of == b,
+    };
+    let mut taken: Vec<(Value, Value)> = Vec::new();
+    for i in m.func.blocks[b].insts.clone() {
+        for v in m.func.insts[i].args.clone() {
+            if !own(m, v) && !taken.iter().any(|t| t.0 == v) {
+                let ty = m.func.ty(v);
+                let p = m.func.add_param(b, ty);
+                taken.push((v, p));
+            }
+        }
+        for a in &mut m.func.insts[i].args {
+            if let Some(t) = taken.iter().find(|t| t.0 == *a) {
+                *a = t.1;
+            }
+        }
+    }
+    for from in m.func.layout.clone() {
+        for t in m.func.blocks[from].term.targets_mut().filter(|t| t.block == b) {
+            t.args.extend(taken.iter().map(|t| t.0));
+        }
+    }
+}
+
 /// What a block gives as sample masks.
 fn masks(m: &Module, b: Block) -> SmallVec<[Value; 1]> {
-    let mask = |d: &InstData| matches!(d.imm, Imm::Io(io) if d.op == Op::Output && io.slot == Slot::SampleMask);
+    let mask =
+        |d: &InstData| matches!(d.imm, Imm::Io(io) if d.op == Op::Output && io.slot == Slot::SampleMask);
     let insts = m.func.blocks[b].insts.iter().map(|&i| &m.func.insts[i]);
     insts.filter(|d| mask(d)).filter_map(|d| d.args.first().copied()).collect()
 }
