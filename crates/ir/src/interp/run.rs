@@ -573,7 +573,13 @@ impl Runner<'_> {
                     b.regs.set(dst, i, v as u64, poison >> i & 1 != 0);
                 }
             }
-            Code::Output(io, x) => self.output(b, io, x),
+            Code::Output(io, x) => {
+                // Which samples are covered is an effect; other outputs are undefined in their turn.
+                if io.slot == crate::io::Slot::SampleMask && b.regs.poison(x) & b.active != 0 {
+                    self.undefined.insert(UndefinedUse::Data(d.inst));
+                }
+                self.output(b, io, x);
+            }
             Code::Demote => b.helpers |= mask,
             Code::IsHelper => {
                 let row: Row = std::array::from_fn(|i| (b.helpers >> i & 1) as u64);

@@ -104,9 +104,15 @@ fn outputs_at_the_end(m: &mut Module) {
     let returns: Vec<Block> = m.func.layout.clone();
     let returns: Vec<Block> =
         returns.into_iter().filter(|&b| b != exit && m.func.blocks[b].term == Term::Return).collect();
-    if !returns.is_empty() {
-        take_as_parameters(m, exit);
-    }
+    let only_outputs = m.func.blocks[exit].insts.iter().all(|&i| m.func.insts[i].op == Op::Output);
+    let exit = match returns.is_empty() || givers.is_empty() {
+        true => exit,
+        false if only_outputs => {
+            take_as_parameters(m, exit);
+            exit
+        }
+        false => outputs_alone(m, exit),
+    };
     for b in returns {
         let params = m.func.blocks[exit].params.clone();
         let masks = masks(m, exit);
@@ -130,6 +136,18 @@ fn outputs_at_the_end(m: &mut Module) {
     if !reached {
         m.func.layout.retain(|&b| b != exit);
     }
+}
+
+/// The outputs of the last block in one of their own, whatever else that block does.
+fn outputs_alone(m: &mut Module, b: Block) -> Block {
+    let exit = m.func.add_block();
+    let insts = std::mem::take(&mut m.func.blocks[b].insts);
+    let (outputs, others) = insts.into_iter().partition(|&i| m.func.insts[i].op == Op::Output);
+    (m.func.blocks[exit].insts, m.func.blocks[b].insts) = (outputs, others);
+    m.func.blocks[b].term = Term::Jump(Target { block: exit, args: smallvec![] });
+    m.func.blocks[exit].term = Term::Return;
+    take_as_parameters(m, exit);
+    exit
 }
 
 /// What a block without successors uses of others comes in as parameters, because ways to it will be added that those others do
