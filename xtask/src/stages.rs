@@ -172,6 +172,21 @@ pub fn same(want: &Ran, got: &Ran) -> Result<(), String> {
     Ok(())
 }
 
+/// A comparison with what is undefined would be none: what the source form gives at a place, the lowered form gives too.
+fn defined(source: &Ran, lowered: &Ran) -> Result<(), String> {
+    for (place, list) in &source.stage.values {
+        let Some(other) = lowered.stage.values.get(place) else { continue };
+        for (n, v) in list.iter().enumerate() {
+            let effect =
+                source.stage.helpers.get(n) != Some(&true) && lowered.stage.helpers.get(n) != Some(&true);
+            if effect && v.is_some() && other.get(n) == Some(&None) {
+                return Err(format!("{place:?} of invocation {n} is undefined in the lowered form"));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// What a module is compared with.
 pub enum Other {
     /// Its optimised forms.
@@ -236,6 +251,7 @@ pub fn compare(m: &Module, other: &Other, inputs: &Inputs, schedule: u64) -> Res
                 let (want, steps) = run_lowered(made, inputs)?;
                 let got = run_code(made, inputs, schedule, steps)?;
                 same(&want, &got).map_err(|e| Trouble::Wrong(format!("{variant:?}: {e}")))?;
+                defined(&source, &want).map_err(|e| Trouble::Wrong(format!("{variant:?}: {e}")))?;
                 executed.extend(got.executed);
             }
             source.executed = executed;

@@ -63,7 +63,7 @@ enum Status {
 pub(super) struct Runner<'a> {
     pub program: &'a Program<'a>,
     pub env: &'a Environment,
-    options: &'a Options<'a>,
+    pub(super) options: &'a Options<'a>,
     pub state: State,
     steps: u64,
     lane_steps: u64,

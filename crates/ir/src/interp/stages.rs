@@ -18,6 +18,9 @@ use crate::module::{Builtin, Stage};
 use crate::ops::Op;
 use crate::types::Type;
 
+/// Hardware threads that batches of a graphics stage are dealt to: every machine has as many.
+const THREADS: u32 = 8;
+
 impl Program<'_> {
     pub(super) fn stage_outputs(&self, env: &Environment) -> Result<Option<StageOutputs>, Stop> {
         if self.module.stage == Stage::Compute {
@@ -80,6 +83,13 @@ impl Runner<'_> {
             Builtin::LaneId | Builtin::SubgroupLocalId => {
                 for lane in 0..LANES {
                     b.regs.set(slot, lane, lane as u64, false);
+                }
+            }
+            Builtin::ThreadId => {
+                // Batches run one after the other; a few threads keep their memories apart.
+                let id = self.options.start.thread_id(b.first / LANES as u32 % THREADS);
+                for lane in 0..LANES {
+                    b.regs.set(slot, lane, id as u64, false);
                 }
             }
             _ => self.given(b, slot, list, builtin.ty().mask()),
