@@ -181,7 +181,7 @@ fn defined(source: &Ran, lowered: &Ran) -> Result<(), String> {
             source.stage.helpers.get(*n) != Some(&true) && lowered.stage.helpers.get(*n) != Some(&true)
         };
         let given: Vec<usize> = (0..list.len()).filter(effect).filter(|&n| list[n].is_some()).collect();
-        if given.len() >= 4 && given.iter().all(|&n| other.get(n) == Some(&None)) {
+        if given.len() >= 16 && given.iter().all(|&n| other.get(n) == Some(&None)) {
             return Err(format!("{place:?} is undefined in the lowered form"));
         }
     }
