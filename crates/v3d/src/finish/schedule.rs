@@ -215,10 +215,8 @@ fn build(version: Version, threads: u32, ops: &[UOp], words: &[u32], branch: boo
         }
         match op.kind {
             Kind::LdVary | Kind::VaryingEnd => writes.push(VARYING),
-            Kind::Tlb => {
-                writes.push(TLB);
-                reads.push(SAMPLES);
-            }
+            // Rule 44: nobody asks for sample flags behind it.
+            Kind::Tlb => writes.extend([TLB, SAMPLES]),
             Kind::TmuWrite { last: true, .. } => reads.push(SAMPLES),
             Kind::Switch => writes.extend([VARYING, TLB]),
             _ => {}
