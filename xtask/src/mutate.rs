@@ -207,10 +207,10 @@ impl Subject {
         let Attempt { mir, frame, .. } = &self.attempt;
         let version = self.made.version;
         let facts =
-            ProgramFacts { single_segment: code.single_section, ..ProgramFacts::compute(frame.threads) };
+            ProgramFacts { stage: frame.stage, single_segment: code.single_section, ..ProgramFacts::compute(frame.threads) };
         let broken = validate::validate(version, &code.words, &facts);
         let view = View::new(code, allocation.slots);
-        let b = checkb::check(mir, &view, version, frame.threads, frame.private_bytes);
+        let b = checkb::check(mir, &view, version, frame.stage, frame.threads, frame.private_bytes);
         [
             broken.into_iter().find(|v| v.class == Class::Hw).map(|v| v.to_string()),
             b.err().map(|e| e.to_string()),

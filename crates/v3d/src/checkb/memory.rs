@@ -2,11 +2,13 @@
 //!
 //! Facts: reference sections 12.2 (TMU), 12.6 (scratch), 13.3 (barriers).
 
+use super::graphics;
 use super::program::{Access, EffectKind};
 use super::value::Value;
 use super::words::{DEPTH, Done, Machine, Write};
 use crate::instr::{Op, Unpack};
 use crate::mops::MemClass;
+use kempe_ir::Stage;
 use kempe_mir::symbolic::{Facts, Term};
 use smallvec::smallvec;
 
@@ -31,7 +33,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    fn take(&mut self, n: usize) {
+    pub(super) fn take(&mut self, n: usize) {
         self.matched[n] = true;
         while self.matched.get(self.first_unmatched) == Some(&true) {
             self.first_unmatched += 1;
@@ -75,8 +77,10 @@ impl Machine<'_> {
         let byte = (self.config & 0xff) as u8;
         self.config = self.config >> 8 | 0xff00_0000;
         let data = std::mem::take(&mut self.data);
+        // Helpers have spills as well.
+        let spill = if self.p.stage == Stage::Fragment { 0xff & !graphics::PER_PIXEL } else { 0xff };
         if w.cond.is_none()
-            && byte == 0xff
+            && byte == spill
             && data.len() <= 1
             && let Some(slot) = self.slot(&w.value)
             && slot < self.p.slots
@@ -132,6 +136,17 @@ impl Machine<'_> {
         }
     }
 
+    /// What an effect may not overtake has been done.
+    pub(super) fn in_turn(&self, n: usize) -> Done<()> {
+        let effects = &self.behaviour.effects;
+        for k in self.first_unmatched..n {
+            if !self.matched[k] && effects[n].conflicts(&effects[k]) {
+                return self.stop_at(effects[k].inst, "something overtakes this");
+            }
+        }
+        self.beside_flags(&effects[n])
+    }
+
     /// The access of an effect takes place.
     fn perform(&mut self, n: usize) -> Done<()> {
         let behaviour = self.behaviour;
@@ -140,11 +155,7 @@ impl Machine<'_> {
         if self.barrier {
             return self.stop_at(effect.inst, "it is done before the thread switch of the barrier before it");
         }
-        for k in self.first_unmatched..n {
-            if !self.matched[k] && effect.conflicts(&behaviour.effects[k]) {
-                return self.stop_at(behaviour.effects[k].inst, "an access overtakes this one");
-            }
-        }
+        self.in_turn(n)?;
         if effect.fence > self.fence {
             if self.s.stores & !MemClass::SPILL.0 != 0 {
                 return self.stop_at(effect.inst, "stores before it are not waited for");
@@ -170,7 +181,7 @@ impl Machine<'_> {
     }
 
     /// Accesses that are looked at for one word.
-    const WINDOW: usize = 64;
+    pub(super) const WINDOW: usize = 64;
 
     fn find(&self, byte: u8, w: &Write, data: &[(Facts, Option<Facts>)]) -> Option<usize> {
         let end = self.behaviour.effects.len().min(self.first_unmatched + Self::WINDOW);
@@ -180,7 +191,7 @@ impl Machine<'_> {
         })
     }
 
-    fn same_condition(&self, wanted: Option<Term>, got: &Option<Facts>) -> bool {
+    pub(super) fn same_condition(&self, wanted: Option<Term>, got: &Option<Facts>) -> bool {
         match (wanted, got) {
             (None, None) => true,
             (Some(t), Some(f)) => self.v.is(f, t),
@@ -207,7 +218,11 @@ impl Machine<'_> {
                 self.v.text(wanted, DEPTH)
             )
         };
-        let EffectKind::Access(a) = kind else { return "it crosses a barrier".to_owned() };
+        let a = match kind {
+            EffectKind::Access(a) => a,
+            EffectKind::Barrier => return "it crosses a barrier".to_owned(),
+            _ => return "the program does something else first".to_owned(),
+        };
         if a.byte != byte || a.data.len() != data.len() {
             return "another operation".to_owned();
         }

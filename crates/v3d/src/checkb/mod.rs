@@ -11,6 +11,7 @@
 //! It shares with the rest of the target what instructions mean (`mops.rs`, decoder, register data), and nothing with
 //! allocator, expansion and scheduler. `docs/mutation.md` says what it does not see.
 
+mod graphics;
 mod memory;
 mod program;
 mod value;
@@ -20,11 +21,11 @@ use crate::finish::Finished;
 use crate::instr::{Loc, Version};
 use crate::mops::MInst;
 use crate::regs;
-use kempe_ir::Loc as SourceLoc;
+use kempe_ir::{Loc as SourceLoc, Stage};
 use kempe_mir::symbolic::{Facts, Term, add_fact};
 use kempe_mir::{Mir, UniformSource};
 use kempe_ra::Block;
-use program::{Behaviour, Leave, Source};
+use program::{Behaviour, Leave, Source, Target};
 use smallvec::smallvec;
 use value::{Value, Values};
 use words::{State, Stop, WordsLeave};
@@ -95,6 +96,7 @@ pub fn check(
     mir: &Mir<MInst>,
     view: &View,
     version: Version,
+    stage: Stage,
     threads: u32,
     private_bytes: u32,
 ) -> Result<(), Mismatch> {
@@ -113,12 +115,17 @@ pub fn check(
     {
         return Err(fail(0, None, "the blocks of the code are not those of the program"));
     }
+    // 13.2: a fragment program takes the scoreboard at a switch of its own.
+    if stage == Stage::Fragment && view.single_section {
+        return Err(fail(0, None, "a fragment program that starts in its final section"));
+    }
     let mut v = Values::new(&mir.program);
     let spill_base = v.spill_base(private_bytes);
-    let source = program::run(mir, version, &mut v).map_err(|m| fail(0, Some(m.inst), m.message))?;
+    let source = program::run(mir, Target { version, stage }, &mut v).map_err(|m| fail(0, Some(m.inst), m.message))?;
     v.seal();
     let program = words::Program {
         version,
+        stage,
         rows: regs::rows(threads) as usize,
         threads,
         words: view.words,
@@ -224,6 +231,7 @@ impl Judge<'_> {
                 wild: Facts::new(),
                 uniform: 0,
                 stores: 0,
+                given: words::Given::default(),
                 last_section: self.view.single_section,
             });
         }
@@ -353,6 +361,7 @@ impl Judge<'_> {
             wild: both(&x.wild, &y.wild),
             uniform: x.uniform,
             stores: x.stores | y.stores,
+            given: x.given.or(y.given),
             last_section: x.last_section,
         })
     }
@@ -387,9 +396,11 @@ impl Judge<'_> {
         let range = self.range(b);
         let here = state.uniform;
         if range.is_empty() {
-            let Behaviour { effects, leave, fences, .. } = &self.source.blocks[b];
+            let Behaviour { effects, leave, fences, varyings, .. } = &self.source.blocks[b];
             // A wait has nothing to wait for when no store is outstanding.
-            if !effects.is_empty() || *leave != Leave::Jump || (*fences > 0 && state.stores != 0) {
+            if !effects.is_empty()
+                || !varyings.is_empty()
+                || *leave != Leave::Jump || (*fences > 0 && state.stores != 0) {
                 return self.stop(b, "a block without words does something");
             }
             return Ok(Out { state, uniform: [here; 2] });

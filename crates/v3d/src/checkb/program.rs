@@ -1,10 +1,11 @@
 //! The machine instructions before allocation, executed with symbols: the value of every virtual register, and what
 //! every block does to memory, in order. What an instruction means is the contract in `mops.rs`.
 
-use super::value::Value;
-use super::value::Values;
+use super::graphics;
+use super::value::{Value, Values};
 use crate::instr::{Op, Pack, Push, Unpack, Version, small_value};
 use crate::mops::{Cmp, CmpOp, MInst, MemClass, Src, Test, TmuType, When};
+use kempe_ir::Stage;
 use kempe_mir::symbolic::Term;
 use kempe_mir::{Mir, UniformSource};
 use kempe_ra::{Block, Inst, OperandKind, Unit};
@@ -23,6 +24,23 @@ pub(super) struct Effect {
 pub(super) enum EffectKind {
     Access(Access),
     Barrier,
+    /// setmsf.
+    Samples {
+        value: Term,
+        condition: Option<Term>,
+    },
+    /// A write to the tile buffer: the configuration byte that it takes, unless it is a further word of the one before.
+    Tile {
+        setup: Option<u8>,
+        value: Term,
+    },
+    /// A row that a vertex program gives.
+    Row {
+        row: u32,
+        value: Term,
+    },
+    /// The wait for these writes.
+    RowsDone,
 }
 
 /// A TMU operation.
@@ -53,6 +71,14 @@ pub(super) struct Texture {
     pub coordinates: SmallVec<[(u8, Term); 4]>,
 }
 
+impl Access {
+    /// What it does depends on the sample flags of single lanes. (Those of whole quads do not matter: nothing that a dead
+    /// quad computes does.)
+    pub fn asks_samples(&self) -> bool {
+        self.writes && self.texture.is_some() || self.texture.is_none() && self.byte & graphics::PER_PIXEL != 0
+    }
+}
+
 impl Effect {
     /// Whether the order of two effects matters.
     pub fn conflicts(&self, other: &Effect) -> bool {
@@ -60,7 +86,16 @@ impl Effect {
             (EffectKind::Access(a), EffectKind::Access(b)) => {
                 self.fence != other.fence || ((a.writes || b.writes) && a.class.0 & b.class.0 != 0)
             }
-            _ => true,
+            (EffectKind::Barrier, _) | (_, EffectKind::Barrier) => true,
+            // Rule 61.
+            (EffectKind::Samples { .. }, EffectKind::Access(a))
+            | (EffectKind::Access(a), EffectKind::Samples { .. }) => a.asks_samples(),
+            (EffectKind::Samples { .. } | EffectKind::Tile { .. }, EffectKind::Samples { .. })
+            | (EffectKind::Samples { .. } | EffectKind::Tile { .. }, EffectKind::Tile { .. }) => true,
+            (EffectKind::Row { row: a, .. }, EffectKind::Row { row: b, .. }) => a == b,
+            (EffectKind::Row { .. } | EffectKind::RowsDone, EffectKind::RowsDone)
+            | (EffectKind::RowsDone, EffectKind::Row { .. }) => true,
+            _ => false,
         }
     }
 }
@@ -89,6 +124,25 @@ pub(super) struct Behaviour {
     pub made: Vec<Term>,
     /// Address and number of words of everything that is read through the side band.
     pub sides: Vec<(Term, u8)>,
+    /// The varyings that it takes, in order.
+    pub varyings: Vec<u32>,
+    /// The sample flags at its start.
+    pub samples: graphics::Flags,
+}
+
+impl Behaviour {
+    /// The sample flags behind what has been done so far.
+    fn flags(&self, id: Block) -> Value {
+        let writes = self.effects.iter().filter(|e| matches!(e.kind, EffectKind::Samples { .. })).count();
+        self.samples.after(writes as u32, id).value()
+    }
+}
+
+/// What a program is made for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Target {
+    pub version: Version,
+    pub stage: Stage,
 }
 
 /// Why the machine code itself could not be understood.
@@ -105,19 +159,19 @@ pub(super) struct Source {
     pub payload: Vec<(Unit, Term)>,
 }
 
-struct Uses {
+pub(super) struct Uses {
     list: SmallVec<[Term; 8]>,
     at: usize,
 }
 
 impl Uses {
-    fn next(&mut self) -> Option<Term> {
+    pub(super) fn next(&mut self) -> Option<Term> {
         let t = self.list.get(self.at).copied();
         self.at += 1;
         t
     }
 
-    fn take(&mut self, s: Src, v: &mut Values) -> Option<Term> {
+    pub(super) fn take(&mut self, s: Src, v: &mut Values) -> Option<Term> {
         match s {
             Src::None => None,
             Src::Use => self.next(),
@@ -127,7 +181,7 @@ impl Uses {
 }
 
 /// Executes everything.
-pub(super) fn run(mir: &Mir<MInst>, version: Version, v: &mut Values) -> Result<Source, Malformed> {
+pub(super) fn run(mir: &Mir<MInst>, target: Target, v: &mut Values) -> Result<Source, Malformed> {
     let p = &mir.program;
     let mut out = Source {
         value: vec![None; p.vregs.len()],
@@ -139,6 +193,7 @@ pub(super) fn run(mir: &Mir<MInst>, version: Version, v: &mut Values) -> Result<
             out.value[n] = Some(v.undefined);
         }
     }
+    let flags = graphics::flags_at_starts(mir);
     for (b, block) in p.blocks.iter().enumerate() {
         let id = Block(b as u32);
         for (k, param) in block.params.iter().enumerate() {
@@ -151,13 +206,15 @@ pub(super) fn run(mir: &Mir<MInst>, version: Version, v: &mut Values) -> Result<
             leave: Leave::End,
             made: Vec::new(),
             sides: Vec::new(),
+            varyings: Vec::new(),
+            samples: flags.get(id.0 as usize).copied().unwrap_or_default(),
         };
         let mut left = false;
         for i in block.insts.clone() {
             if left {
                 return Err(Malformed { inst: i, message: "an instruction after the end of its block" });
             }
-            left = instruction(mir, version, v, &mut out, &mut behaviour, id, i)
+            left = instruction(mir, target, v, &mut out, &mut behaviour, id, i)
                 .ok_or(Malformed { inst: i, message: "operands are missing" })?;
         }
         if !left {
@@ -254,15 +311,15 @@ fn test(v: &mut Values, t: &Test, uses: &mut Uses) -> Option<Term> {
     }
 }
 
-fn maybe_test(v: &mut Values, t: &Option<Test>, uses: &mut Uses) -> Option<Option<Term>> {
+pub(super) fn maybe_test(v: &mut Values, t: &Option<Test>, uses: &mut Uses) -> Option<Option<Term>> {
     match t {
         Some(t) => test(v, t, uses).map(Some),
         None => Some(None),
     }
 }
 
-/// The configuration byte of an operation for each lane (12.2).
-fn byte(op: u8, ty: TmuType) -> u8 {
+/// The configuration byte of an operation (12.2): for each lane, or for whole quads.
+fn byte(op: u8, ty: TmuType, per_quad: bool) -> u8 {
     let ty = match ty {
         TmuType::I8 => 0,
         TmuType::I16 => 1,
@@ -273,7 +330,7 @@ fn byte(op: u8, ty: TmuType) -> u8 {
         TmuType::U16 => 6,
         TmuType::Word => 7,
     };
-    1 << 7 | (op & 15) << 3 | ty
+    (if per_quad { 0 } else { graphics::PER_PIXEL }) | (op & 15) << 3 | ty
 }
 
 /// Code of loads and stores.
@@ -282,7 +339,7 @@ const REGULAR: u8 = 15;
 /// One instruction; returns whether it ends its block.
 fn instruction(
     mir: &Mir<MInst>,
-    version: Version,
+    target: Target,
     v: &mut Values,
     out: &mut Source,
     block: &mut Behaviour,
@@ -317,6 +374,7 @@ fn instruction(
             }
             let old = uses.next().unwrap_or(v.undefined);
             let mut t = match operation(op, unpack, &s) {
+                _ if op == Op::Msf => v.make(block.flags(id)),
                 Some(value) => v.make(value),
                 None => v.make(Value::Loaded(i, 0, id)),
             };
@@ -348,13 +406,15 @@ fn instruction(
             results = (0..count).map(|k| v.make(Value::Side(a, k))).collect();
         }
         MInst::TmuLoad { ty, count, class, test } => {
+            // A load that no test guards is for helpers too.
+            let per_quad = target.stage == Stage::Fragment && test.is_none();
             let condition = maybe_test(v, &test, &mut uses)?;
             let address = uses.next()?;
             results = loaded(v, count);
             access(
                 block,
                 Access {
-                    byte: byte(REGULAR, ty),
+                    byte: byte(REGULAR, ty, per_quad),
                     class,
                     reads: true,
                     writes: false,
@@ -367,6 +427,8 @@ fn instruction(
             );
         }
         MInst::TmuStore { ty, count, class, test } => {
+            // Helpers have private memory.
+            let per_quad = target.stage == Stage::Fragment && test.is_none() && class == MemClass::PRIVATE;
             let condition = maybe_test(v, &test, &mut uses)?;
             let address = uses.next()?;
             let mut data = SmallVec::new();
@@ -376,7 +438,7 @@ fn instruction(
             access(
                 block,
                 Access {
-                    byte: byte(REGULAR, ty),
+                    byte: byte(REGULAR, ty, per_quad),
                     class,
                     reads: false,
                     writes: true,
@@ -400,7 +462,7 @@ fn instruction(
             access(
                 block,
                 Access {
-                    byte: byte(op, ty),
+                    byte: byte(op, ty, false),
                     class,
                     reads: true,
                     writes: true,
@@ -446,7 +508,8 @@ fn instruction(
         }
         MInst::Ballot { test, live } => {
             let condition = maybe_test(v, &test, &mut uses)?;
-            results.push(ballot(version, v, condition, live));
+            let flags = block.flags(id);
+            results.push(ballot(target.version, v, condition, live.then_some(flags)));
         }
         MInst::Rotate { by } => {
             let a = uses.next()?;
@@ -465,13 +528,22 @@ fn instruction(
             };
             results.push(v.make(Value::Spread(true, from_lane)));
         }
-        // Graphics programs are not followed yet.
-        MInst::Varying { .. }
-        | MInst::VertexOutput { .. }
+        MInst::Varying { how } => {
+            block.varyings.push(i);
+            results.push(graphics::varying(v, how, i, id, &mut uses)?);
+        }
+        MInst::VertexOutput { .. }
         | MInst::VertexWait
         | MInst::SetSamples { .. }
         | MInst::MaskSamples
-        | MInst::Tlb { .. } => return None,
+        | MInst::Tlb { .. } => {
+            let flags = block.flags(id);
+            let kind = graphics::effect(mir.data[i as usize], v, flags, &block.effects, &mut uses)?;
+            block.effects.push(Effect { inst: i, kind, fence });
+            if !defs.is_empty() {
+                results.push(v.make(Value::Loaded(i, 0, id)));
+            }
+        }
         MInst::TmuWait => block.fences += 1,
         MInst::Barrier => {
             block.fences += 1;
@@ -512,10 +584,10 @@ fn turned(v: &mut Values, a: Term, by: u8) -> Term {
 }
 
 /// One bit for each lane in which a condition holds.
-fn ballot(version: Version, v: &mut Values, condition: Option<Term>, live: bool) -> Term {
+fn ballot(version: Version, v: &mut Values, condition: Option<Term>, live: Option<Value>) -> Term {
     let mut condition = condition;
-    if live {
-        let flags = v.make(Value::Zero(Op::Msf));
+    if let Some(flags) = live {
+        let flags = v.make(flags);
         let none = v.make(Value::IsZero(flags));
         let exists = v.not(none);
         condition = Some(match condition {

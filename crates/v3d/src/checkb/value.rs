@@ -30,6 +30,8 @@ pub(super) enum Value {
     Param(u32, Block),
     /// A result word of a memory access, by instruction.
     Loaded(u32, u8, Block),
+    /// Sample flags of the lanes: behind which write of a block, or at its start.
+    Samples(u32, Block),
     /// Contents of a place of which nothing is known, numbered inside a block.
     Unknown(u32, Block),
     /// Contents of which several expressions are known, by number: one name for all of them.
@@ -68,8 +70,8 @@ impl Node for Value {
     fn children(&self) -> SmallVec<[Term; 3]> {
         use Value::*;
         match *self {
-            Undefined | Const(_) | Word(..) | Payload(_) | Param(..) | Loaded(..) | Unknown(..)
-            | Group(_) | Zero(_) => SmallVec::new(),
+            Undefined | Const(_) | Word(..) | Payload(_) | Param(..) | Loaded(..) | Samples(..)
+            | Unknown(..) | Group(_) | Zero(_) => SmallVec::new(),
             Side(a, _) | One(_, _, a) | Spread(_, a) | IsZero(a) | IsNegative(a) | Not(a) => smallvec![a],
             Two(_, _, ab)
             | Product(ab)
@@ -86,7 +88,7 @@ impl Node for Value {
 
     fn home(&self) -> Option<Block> {
         match *self {
-            Value::Param(_, b) | Value::Loaded(_, _, b) | Value::Unknown(_, b) => Some(b),
+            Value::Param(_, b) | Value::Loaded(_, _, b) | Value::Samples(_, b) | Value::Unknown(_, b) => Some(b),
             _ => None,
         }
     }
@@ -98,8 +100,8 @@ impl Value {
         use Value::*;
         let two = |[a, b]: [Term; 2]| [of(a), of(b)];
         match self {
-            Undefined | Const(_) | Word(..) | Payload(_) | Param(..) | Loaded(..) | Unknown(..)
-            | Group(_) | Zero(_) => self,
+            Undefined | Const(_) | Word(..) | Payload(_) | Param(..) | Loaded(..) | Samples(..)
+            | Unknown(..) | Group(_) | Zero(_) => self,
             Side(a, n) => Side(of(a), n),
             Turned(ab) => Turned(two(ab)),
             Spread(all, a) => Spread(all, of(a)),
@@ -526,7 +528,10 @@ impl Values {
             Const(_) | Word(..) | Side(..) | Zero(Op::Tidx | Op::Barrierid) => true,
             // What all lanes get from one, or from all of them.
             Spread(true, _) | One(Op::Ballot | Op::Bcastf | Op::Alleq | Op::Allfeq, ..) => true,
-            Undefined | Payload(_) | Param(..) | Loaded(..) | Unknown(..) | Group(_) | Zero(_) => false,
+            Undefined | Payload(_) | Param(..) | Loaded(..) | Samples(..) | Unknown(..) | Group(_)
+            | Zero(_) => false,
+            // One row, but a column for each lane (12.3).
+            One(op, ..) if op.is_vpm_read() => false,
             v => v.children().iter().all(|&c| self.is_uniform(c)),
         }
     }
@@ -544,6 +549,7 @@ impl Values {
             Value::Payload(r) => format!("payload v{r}"),
             Value::Param(r, _) => format!("v{r}"),
             Value::Loaded(i, k, _) => format!("loaded {i}.{k}"),
+            Value::Samples(n, b) => format!("flags {}.{n}", b.0),
             Value::Unknown(n, _) => format!("unknown {n}"),
             Value::Group(n) => format!("contents {n}"),
             Value::Side(a, k) => format!("side({}, {k})", of(a)),

@@ -3,6 +3,7 @@
 //! Facts: reference sections 2 (both parts read before anything is written), 5 (signals), 7 (conditions, flags), 10
 //! (delay slots), 12.2 (TMU), 12.6 (scratch), 13.1 to 13.3 (thread switches, program end). Timing rules are the validator's.
 
+use super::graphics::{Graphics, is_made};
 use super::program::{Behaviour, FLAG_SET, operation, question};
 use super::value::{Value, Values, has_integer_flags};
 use crate::decode::decode;
@@ -12,6 +13,7 @@ use crate::instr::{
 };
 use crate::magic;
 use crate::mops::MemClass;
+use kempe_ir::Stage;
 use kempe_mir::UniformSource;
 use kempe_mir::symbolic::{Facts, Term, add_fact};
 use kempe_ra::Block;
@@ -37,8 +39,24 @@ pub(super) struct State {
     pub uniform: usize,
     /// Classes of stores that have not been waited for.
     pub stores: u8,
+    pub given: Given,
     /// The next switch is the end of the program.
     pub last_section: bool,
+}
+
+/// What a vertex program has given so far, on some path.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) struct Given {
+    /// The rows, by bit.
+    pub rows: u128,
+    /// Writes have not been waited for.
+    pub open: bool,
+}
+
+impl Given {
+    pub fn or(self, other: Given) -> Given {
+        Given { rows: self.rows | other.rows, open: self.open || other.open }
+    }
 }
 
 /// What does not fit.
@@ -69,6 +87,7 @@ pub(super) enum WordsLeave {
 
 pub(super) struct Program<'a> {
     pub version: Version,
+    pub stage: Stage,
     pub rows: usize,
     pub threads: u32,
     pub words: &'a [u64],
@@ -107,6 +126,7 @@ pub(super) struct Machine<'a> {
     pub(super) switch_in: u8,
     pub(super) ending: bool,
     pub(super) barrier: bool,
+    pub(super) graphics: Graphics,
 }
 
 pub(super) type Done<T> = Result<T, Stop>;
@@ -117,17 +137,11 @@ pub(super) struct Write {
     pub cond: Option<Facts>,
 }
 
-fn index(l: Loc) -> usize {
+pub(super) fn index(l: Loc) -> usize {
     match l {
         Loc::Row(r) => (r & 63) as usize,
         Loc::Acc(r) => 64 + r.min(5) as usize,
     }
-}
-
-/// What a compute program has no use for, not even for nothing: nobody says what it does there.
-fn is_of_graphics(op: Op) -> bool {
-    use Op::*;
-    matches!(op, Fxcd | Xcd | Fycd | Ycd | Revf | Iid | Sampid)
 }
 
 /// Executes the words `from..to` of a block.
@@ -160,6 +174,7 @@ pub(super) fn run(
         switch_in: 0,
         ending: false,
         barrier: false,
+        graphics: Graphics::new(behaviour.samples),
     };
     let leave = m.all(range)?;
     m.finish(&leave)?;
@@ -195,6 +210,7 @@ impl Machine<'_> {
                     self.alu(alu)?;
                 }
                 Instr::Branch(b) => {
+                    self.coefficient(&[], None);
                     if jump.is_some() || self.switch_in != 0 {
                         return self.stop("a branch in a delay slot");
                     }
@@ -244,6 +260,7 @@ impl Machine<'_> {
         if !matches!(self.rtop, Rtop::Zero) {
             return self.stop("a multiplication is not finished at the end of its block");
         }
+        self.finish_graphics(matches!(leave, WordsLeave::End))?;
         if matches!(leave, WordsLeave::End) && self.s.stores != 0 {
             return self.stop("a store is not waited for at the end of the program");
         }
@@ -290,6 +307,7 @@ impl Machine<'_> {
             self.rtop = Rtop::Lost;
         }
         self.barrier = false;
+        self.coefficient_is_lost();
         Ok(false)
     }
 
@@ -319,8 +337,13 @@ impl Machine<'_> {
             BranchCond::AnyNa => (false, true, true),
             BranchCond::AllA => (false, true, false),
         };
-        if !lane0 && b.msfign != MsfIgnore::Lanes {
-            return self.stop("a branch over lanes that do not live");
+        // Helpers of a live quad count (docs/graphics.md).
+        let ignored = match self.p.stage {
+            Stage::Fragment => MsfIgnore::Quads,
+            Stage::Compute | Stage::Vertex => MsfIgnore::Lanes,
+        };
+        if !lane0 && b.msfign != ignored {
+            return self.stop("a branch that asks other lanes");
         }
         let mut predicates = SmallVec::new();
         let held = self.s.regs[FLAG_A].clone();
@@ -332,7 +355,7 @@ impl Machine<'_> {
         Ok(WordsLeave::Branch { lane0, predicates, to, uniform })
     }
 
-    fn next_uniform(&mut self) -> Done<UniformSource> {
+    pub(super) fn next_uniform(&mut self) -> Done<UniformSource> {
         match self.p.uniforms.get(self.s.uniform) {
             Some(&u) => {
                 self.s.uniform += 1;
@@ -411,6 +434,8 @@ impl Machine<'_> {
             (None, None) => {}
             _ => return self.stop("a signal without its value"),
         }
+        let varying = alu.signals.has(Signals::LDVARY);
+        self.coefficient(&written, varying.then(|| self.graphics.varyings.saturating_sub(1)));
         // Two results in one register: which one stays is not defined (section 16).
         written.sort_unstable();
         for pair in written.windows(2) {
@@ -423,6 +448,7 @@ impl Machine<'_> {
 
     fn signals(&mut self, signals: Signals, written: &mut SmallVec<[usize; 4]>) -> Done<Option<Facts>> {
         let made = Signals::THRSW
+            | Signals::LDVARY
             | Signals::LDTMU
             | Signals::LDUNIF
             | Signals::LDUNIFRF
@@ -438,6 +464,9 @@ impl Machine<'_> {
                 Some(f) => Some(f),
                 None => return self.stop("a result is collected that nobody asked for"),
             };
+        }
+        if signals.has(Signals::LDVARY) {
+            addressed = Some(self.next_varying()?);
         }
         if signals.has(Signals::LDUNIF | Signals::LDUNIFA) {
             let value = if signals.has(Signals::LDUNIF) { self.uniform_facts()? } else { self.next_side()? };
@@ -531,7 +560,8 @@ impl Machine<'_> {
                     Rtop::Lost => Facts::new(),
                 }
             }
-            op if op.has_effect() || is_of_graphics(op) || op == Op::Nop => {
+            Op::Msf | Op::Setmsf | Op::LdvpmvIn | Op::Stvpmv | Op::Vpmwt => self.of_stage(p, &cond, &s)?,
+            op if op.has_effect() || !is_made(self.p.stage, op) || op == Op::Nop => {
                 return self.stop(format!("{} is not made", op.name()));
             }
             Op::Vfla | Op::Vflna => {
@@ -639,6 +669,7 @@ impl Machine<'_> {
             Dest::Magic(n @ (magic::TMUS | magic::TMUSCM | magic::TMUSF | magic::TMUSLOD)) => {
                 self.texture_access(n, w)?;
             }
+            Dest::Magic(n @ (magic::TLB | magic::TLBU)) => self.tile(n == magic::TLBU, &w)?,
             Dest::Magic(magic::TMUA) => self.access(w)?,
             Dest::Magic(magic::TMUAU) => {
                 let UniformSource::Const(word) = self.next_uniform()? else {
