@@ -75,8 +75,13 @@ fn ran(run: StageRun, executed: Vec<bool>) -> Ran {
     Ran { stage, memory, executed }
 }
 
-/// Runs code on the simulator.
-fn run_code(made: &judge::Made, inputs: &Inputs, schedule: u64, steps: u64) -> Result<Ran, Trouble> {
+/// Runs code on the simulator. Also gives how often each word was executed.
+fn run_code(
+    made: &judge::Made,
+    inputs: &Inputs,
+    schedule: u64,
+    steps: u64,
+) -> Result<(Ran, Vec<u64>), Trouble> {
     let target = target_of(made)?;
     let mut result = Err(Trouble::Wrong(String::new()));
     for schedule in [schedule, RunOptions::SEQUENTIAL] {
@@ -84,8 +89,9 @@ fn run_code(made: &judge::Made, inputs: &Inputs, schedule: u64, steps: u64) -> R
         let options = RunOptions { step_limit: 100_000 + 200 * steps, schedule };
         match target.run_stage(&made.artifact, inputs, &options) {
             Ok(run) => {
-                let executed = run.report.counts.iter().map(|&n| n > 0).collect();
-                return Ok(ran(run, executed));
+                let counts = run.report.counts.clone();
+                let executed = counts.iter().map(|&n| n > 0).collect();
+                return Ok((ran(run, executed), counts));
             }
             Err(e) => result = Err(Trouble::Wrong(e.to_string())),
         }
@@ -250,7 +256,7 @@ pub fn compare(m: &Module, other: &Other, inputs: &Inputs, schedule: u64) -> Res
             let mut executed = Vec::new();
             for (variant, made) in list {
                 let (want, steps) = run_lowered(made, inputs)?;
-                let got = run_code(made, inputs, schedule, steps)?;
+                let (got, _) = run_code(made, inputs, schedule, steps)?;
                 same(&want, &got).map_err(|e| Trouble::Wrong(format!("{variant:?}: {e}")))?;
                 defined(&source, &want).map_err(|e| Trouble::Wrong(format!("{variant:?}: {e}")))?;
                 executed.extend(got.executed);
@@ -259,6 +265,14 @@ pub fn compare(m: &Module, other: &Other, inputs: &Inputs, schedule: u64) -> Res
         }
     }
     Ok(source)
+}
+
+/// Words that a program executes on one input, when it gives what its lowered form gives.
+pub fn executed(made: &judge::Made, inputs: &Inputs, schedule: u64) -> Result<u64, Trouble> {
+    let (want, steps) = run_lowered(made, inputs)?;
+    let (got, counts) = run_code(made, inputs, schedule, steps)?;
+    same(&want, &got).map_err(Trouble::Wrong)?;
+    Ok(counts.iter().sum())
 }
 
 /// A check on what `differ` means for stages: anything that somebody sees.
