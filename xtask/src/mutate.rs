@@ -206,8 +206,11 @@ impl Subject {
     fn objections(&self, code: &Finished, allocation: &Allocation) -> [Option<String>; 2] {
         let Attempt { mir, frame, .. } = &self.attempt;
         let version = self.made.version;
-        let facts =
-            ProgramFacts { stage: frame.stage, single_segment: code.single_section, ..ProgramFacts::compute(frame.threads) };
+        let facts = ProgramFacts {
+            stage: frame.stage,
+            single_segment: code.single_section,
+            ..ProgramFacts::compute(frame.threads)
+        };
         let broken = validate::validate(version, &code.words, &facts);
         let view = View::new(code, allocation.slots);
         let b = checkb::check(mir, &view, version, frame.stage, frame.threads, frame.private_bytes);

@@ -2,7 +2,7 @@
 //! optimisation before, however work-groups share batches. `KEMPE_SEEDS=n` runs more of them.
 
 use kempe_ir::exec::{Environment, Inputs, Sizes};
-use kempe_ir::generate::{self, Shape, generate};
+use kempe_ir::generate::{self, generate};
 use kempe_ir::interp::{Options, run};
 use kempe_ir::{Module, text, verify};
 use kempe_v3d::instr::Version;
@@ -27,7 +27,7 @@ fn buffers(m: &Module, inputs: &Inputs, sizes: Sizes, options: &Options, what: &
 fn lowering_keeps_the_meaning() {
     for seed in seeds() {
         // Exact operations only; what the others may differ by is in the unit tests.
-        let shape = Shape { approximate: false, ..Shape::from_seed(seed) };
+        let shape = generate::Shape { approximate: false, ..generate::Shape::from_seed(seed) };
         let source = generate(seed, &shape);
         let inputs = generate::inputs(seed, 5, &shape);
         let what = format!("seed {seed}");

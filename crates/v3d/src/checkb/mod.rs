@@ -121,7 +121,8 @@ pub fn check(
     }
     let mut v = Values::new(&mir.program);
     let spill_base = v.spill_base(private_bytes);
-    let source = program::run(mir, Target { version, stage }, &mut v).map_err(|m| fail(0, Some(m.inst), m.message))?;
+    let source =
+        program::run(mir, Target { version, stage }, &mut v).map_err(|m| fail(0, Some(m.inst), m.message))?;
     v.seal();
     let program = words::Program {
         version,
@@ -400,7 +401,9 @@ impl Judge<'_> {
             // A wait has nothing to wait for when no store is outstanding.
             if !effects.is_empty()
                 || !varyings.is_empty()
-                || *leave != Leave::Jump || (*fences > 0 && state.stores != 0) {
+                || *leave != Leave::Jump
+                || (*fences > 0 && state.stores != 0)
+            {
                 return self.stop(b, "a block without words does something");
             }
             return Ok(Out { state, uniform: [here; 2] });
