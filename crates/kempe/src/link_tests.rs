@@ -121,7 +121,7 @@ fn one_file_with_both_stages_and_errors() {
             .any(|f| f.name == "scale" && f.place == Some((0, 1)) && f.offsets == [0, 4, 8, 12])
     );
     let results = compile_linked([&both, &both], &options());
-    assert_eq!(results.iter().map(|r| r.stage).collect::<Vec<_>>(), ["vertex", "fragment"]);
+    assert_eq!(results.iter().map(|r| r.stage).collect::<Vec<_>>(), ["vertex", "vertex", "fragment"]);
     let bad = link([&source("a.vert", "void main() { x }"), &both], [None; 2], &options()).unwrap_err();
     assert!(bad.status == Status::Error && bad.report.contains("a.vert"), "{}", bad.report);
     let bad = link([&both, &both], [Some("fs"), None], &options()).unwrap_err();

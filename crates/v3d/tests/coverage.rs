@@ -1,5 +1,6 @@
-//! A few hundred random programs use every rule of selection.
+//! A few hundred random programs of each stage use every rule of selection.
 
+use kempe_ir::Stage;
 use kempe_ir::generate::{Shape, generate};
 use kempe_opt::Level;
 use kempe_v3d::compile::{Observer, Options, compile};
@@ -24,8 +25,14 @@ impl Observer for Count {
 fn every_selection_rule_is_used() {
     let mut count = Count(Counts::default());
     const SEEDS: u64 = 700;
-    for seed in 0..SEEDS {
-        let source = generate(seed, &Shape::from_seed(seed));
+    const STAGES: [Stage; 3] = [Stage::Compute, Stage::Fragment, Stage::Vertex];
+    for (seed, stage) in (0..SEEDS).flat_map(|seed| STAGES.map(|stage| (seed, stage))) {
+        let shape = match stage {
+            Stage::Compute => Shape::from_seed(seed),
+            _ if seed % 4 != 0 => continue,
+            _ => Shape::for_stage(seed, stage),
+        };
+        let source = generate(seed, &shape);
         let version = Version::ALL[(seed & 1) as usize];
         let level = [Level::O0, Level::O1, Level::O2][(seed % 3) as usize];
         let mut m = source;

@@ -820,7 +820,14 @@ fn refuses_what_it_cannot_do() {
     warned.func.blocks[Block(0)].term = Term::Return;
     warned.workgroup_size = [512, 1, 1];
     assert!(lower(&mut warned, Version::V42, &Shape::default()).unwrap().warnings[0].contains("at most 256"));
-    let mut graphics = module();
-    graphics.stage = Stage::Fragment;
-    assert!(lower(&mut graphics, Version::V42, &Shape::default()).is_err());
+    let mut layered = module();
+    layered.stage = Stage::Fragment;
+    layered.workgroup_size = [1, 1, 1];
+    let entry = layered.func.layout[0];
+    let mut b = Builder::new(&mut layered.func, entry);
+    let io = kempe_ir::io::IoImm::new(kempe_ir::io::Slot::Layer, 0);
+    b.inst(Op::Input, Type::I32, Imm::Io(io), &[], &[Type::I32]);
+    b.ret();
+    let message = lower(&mut layered, Version::V42, &Shape::default()).unwrap_err().message;
+    assert!(message.contains("layers"), "{message}");
 }

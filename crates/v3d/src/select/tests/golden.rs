@@ -3,6 +3,7 @@
 
 use super::super::select;
 use crate::instr::Version;
+use kempe_ir::Stage;
 use std::path::Path;
 
 /// Each file: a module, a line `=>`, and the listing.
@@ -19,8 +20,10 @@ fn listings() {
         let m = kempe_ir::text::parse(module).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
         kempe_ir::verify::verify(&m).unwrap_or_else(|e| panic!("{}: {e:?}", file.display()));
         crate::lower::check(&m).unwrap_or_else(|e| panic!("{}: {e:?}", file.display()));
-        let mir = select(&m, &crate::lower::Lowered::default(), Version::V71, 4)
-            .unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+        let graphics = (m.stage == Stage::Fragment)
+            .then(|| kempe_mir::Graphics { writes_depth: true, ..Default::default() });
+        let lowered = crate::lower::Lowered { graphics, ..Default::default() };
+        let mir = select(&m, &lowered, Version::V71, 4).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
         super::well_formed(Version::V71, 4, &mir).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
         let got = kempe_mir::print::print(&mir);
         if bless {

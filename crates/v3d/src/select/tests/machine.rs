@@ -354,6 +354,7 @@ fn alu(op: Op, a: u32, b: u32) -> Result<u32, String> {
         Op::Ftouz => (I::Ftoui, Type::I32, Type::F32),
         Op::Itof => (I::Sitof, Type::F32, Type::I32),
         Op::Utof => (I::Uitof, Type::F32, Type::I32),
+        Op::Ftoin => return alu(Op::Ftoiz, alu(Op::Fround, a, 0)?, 0),
         Op::Vfpack => return Ok(eval::pack_half(a, b)),
         Op::Add => (I::Iadd, Type::I32, Type::I32),
         Op::Sub => (I::Isub, Type::I32, Type::I32),
