@@ -76,7 +76,7 @@ fn ran(run: StageRun, executed: Vec<bool>) -> Ran {
 }
 
 /// Runs code on the simulator.
-fn run_code(made: &judge::Made, inputs: &Inputs, schedule: u64, steps: u64) -> Result<Ran, Trouble> {
+pub fn run_code(made: &judge::Made, inputs: &Inputs, schedule: u64, steps: u64) -> Result<Ran, Trouble> {
     let target = target_of(made)?;
     let mut result = Err(Trouble::Wrong(String::new()));
     for schedule in [schedule, RunOptions::SEQUENTIAL] {
@@ -94,7 +94,7 @@ fn run_code(made: &judge::Made, inputs: &Inputs, schedule: u64, steps: u64) -> R
 }
 
 /// Runs its lowered form by the interpreter.
-fn run_lowered(made: &judge::Made, inputs: &Inputs) -> Result<(Ran, u64), Trouble> {
+pub fn run_lowered(made: &judge::Made, inputs: &Inputs) -> Result<(Ran, u64), Trouble> {
     let options = RunOptions { step_limit: judge::STEPS, schedule: RunOptions::SEQUENTIAL };
     let run = target_of(made)?
         .interpret_stage(&made.lowered, &made.artifact, inputs, &options)
