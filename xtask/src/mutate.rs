@@ -19,10 +19,10 @@ use crate::judge::{self, Made, Trouble};
 use crate::stages::{self, Ran};
 use change::Label;
 use kempe::run::{RunOptions, run_artifact};
-use kempe_ir::{Module, Stage};
 use kempe_ir::exec::Inputs;
 use kempe_ir::generate::{self, Shape};
 use kempe_ir::inputs::{Random, Usage, Verdict, search};
+use kempe_ir::{Module, Stage};
 use kempe_mir::Mir;
 use kempe_opt::Level;
 use kempe_ra::{Allocation, Unit};
@@ -246,8 +246,11 @@ impl Subject {
     fn objections(&self, code: &Finished, allocation: &Allocation) -> [Option<String>; 2] {
         let Attempt { mir, frame, .. } = &self.attempt;
         let version = self.made.version;
-        let facts =
-            ProgramFacts { stage: frame.stage, single_segment: code.single_section, ..ProgramFacts::compute(frame.threads) };
+        let facts = ProgramFacts {
+            stage: frame.stage,
+            single_segment: code.single_section,
+            ..ProgramFacts::compute(frame.threads)
+        };
         let broken = validate::validate(version, &code.words, &facts);
         let view = View::new(code, allocation.slots);
         let b = checkb::check(mir, &view, version, frame.stage, frame.threads, frame.private_bytes);

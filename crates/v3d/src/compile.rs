@@ -274,10 +274,12 @@ fn attempt(
     observer.step("validate");
     if options.verify {
         let view = checkb::View::new(&finished, allocation.slots);
-        checkb::check(&mir, &view, version, m.stage, threads, lowered.private_bytes).map_err(|e| CompileError {
-            message: format!("the code does not do what the program says: {e}"),
-            loc: e.loc,
-            internal: true,
+        checkb::check(&mir, &view, version, m.stage, threads, lowered.private_bytes).map_err(|e| {
+            CompileError {
+                message: format!("the code does not do what the program says: {e}"),
+                loc: e.loc,
+                internal: true,
+            }
         })?;
         observer.step("check");
     }

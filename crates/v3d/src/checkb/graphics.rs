@@ -336,7 +336,8 @@ impl Machine<'_> {
         let Some(n) = self.next_of(|e| matches!(e.kind, EffectKind::Samples { .. })) else {
             return self.stop("sample flags are written, which the program does not do here");
         };
-        let Effect { inst, kind: EffectKind::Samples { value: wanted, condition }, .. } = behaviour.effects[n]
+        let Effect { inst, kind: EffectKind::Samples { value: wanted, condition }, .. } =
+            behaviour.effects[n]
         else {
             return self.stop("sample flags that are none");
         };

@@ -8,6 +8,9 @@
 //! same position; the program must end where the machine code ends. Facts at the start of a block are those that hold on
 //! every edge, with parameters named after their arguments; they are computed until nothing changes.
 //!
+//! Vertex and fragment programs have more that others notice ([`graphics`]): varyings are taken in order, sample flags are
+//! written in order with what asks for them, the tile buffer gets its words in order, every row of the VPM is given once.
+//!
 //! It shares with the rest of the target what instructions mean (`mops.rs`, decoder, register data), and nothing with
 //! allocator, expansion and scheduler. `docs/mutation.md` says what it does not see.
 
@@ -121,7 +124,8 @@ pub fn check(
     }
     let mut v = Values::new(&mir.program);
     let spill_base = v.spill_base(private_bytes);
-    let source = program::run(mir, Target { version, stage }, &mut v).map_err(|m| fail(0, Some(m.inst), m.message))?;
+    let source =
+        program::run(mir, Target { version, stage }, &mut v).map_err(|m| fail(0, Some(m.inst), m.message))?;
     v.seal();
     let program = words::Program {
         version,
@@ -400,7 +404,9 @@ impl Judge<'_> {
             // A wait has nothing to wait for when no store is outstanding.
             if !effects.is_empty()
                 || !varyings.is_empty()
-                || *leave != Leave::Jump || (*fences > 0 && state.stores != 0) {
+                || *leave != Leave::Jump
+                || (*fences > 0 && state.stores != 0)
+            {
                 return self.stop(b, "a block without words does something");
             }
             return Ok(Out { state, uniform: [here; 2] });

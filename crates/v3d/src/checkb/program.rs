@@ -75,7 +75,8 @@ impl Access {
     /// What it does depends on the sample flags of single lanes. (Those of whole quads do not matter: nothing that a dead
     /// quad computes does.)
     pub fn asks_samples(&self) -> bool {
-        self.writes && self.texture.is_some() || self.texture.is_none() && self.byte & graphics::PER_PIXEL != 0
+        self.writes && self.texture.is_some()
+            || self.texture.is_none() && self.byte & graphics::PER_PIXEL != 0
     }
 }
 

@@ -88,7 +88,9 @@ impl Node for Value {
 
     fn home(&self) -> Option<Block> {
         match *self {
-            Value::Param(_, b) | Value::Loaded(_, _, b) | Value::Samples(_, b) | Value::Unknown(_, b) => Some(b),
+            Value::Param(_, b) | Value::Loaded(_, _, b) | Value::Samples(_, b) | Value::Unknown(_, b) => {
+                Some(b)
+            }
             _ => None,
         }
     }
