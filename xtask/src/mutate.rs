@@ -1,4 +1,5 @@
-//! Can the judges be fooled? `cargo xtask mutate [--count N] [--seed S] [--each N] [--corpus N] [--target T] [-v]`.
+//! Can the judges be fooled? `cargo xtask mutate [--count N] [--seed S] [--each N] [--corpus N] [--target T]
+//! [--stage vertex|fragment] [-v]`.
 //!
 //! Generated programs (and some modules of the corpus) are compiled; in each correct result one thing is changed: the
 //! place of an operand or an edit of the allocation (then the rest of the road runs again), an encoded field of a word,
@@ -6,18 +7,22 @@
 //! stopped, on several inputs and in several orders of the threads; of these, checker A, the validator or checker B must
 //! object, without the simulator. Those that do not are printed. `docs/mutation.md` has the figures.
 //!
+//! Graphics programs are compared in what they give and leave in memory ([`crate::stages`]); vertex programs are made for
+//! rendering or for binning.
+//!
 //! Left out: changes of two things at once, and of what surrounds the code (thread count, scratch size).
 
 mod change;
 
 use crate::corpus;
-use crate::judge::{self, Made};
+use crate::judge::{self, Made, Trouble};
+use crate::stages::{self, Ran};
 use change::Label;
 use kempe::run::{RunOptions, run_artifact};
-use kempe_ir::Module;
 use kempe_ir::exec::Inputs;
 use kempe_ir::generate::{self, Shape};
 use kempe_ir::inputs::{Random, Usage, Verdict, search};
+use kempe_ir::{Module, Stage};
 use kempe_mir::Mir;
 use kempe_opt::Level;
 use kempe_ra::{Allocation, Unit};
@@ -141,8 +146,15 @@ struct Subject {
     name: String,
     attempt: Attempt,
     made: Made,
-    runs: Vec<(Inputs, Vec<Vec<u8>>)>,
+    runs: Vec<(Inputs, Want)>,
     steps: u64,
+}
+
+/// What a run must give.
+enum Want {
+    Buffers(Vec<Vec<u8>>),
+    /// What the interpreter defines, and its steps.
+    Stage(Box<Ran>, u64),
 }
 
 /// Compiles; `None` when that does not work.
@@ -163,6 +175,18 @@ impl Subject {
     fn new(name: String, (attempt, made): (Attempt, Made), inputs: Vec<Inputs>) -> Option<Subject> {
         let mut s = Subject { name, attempt, made, runs: Vec::new(), steps: 0 };
         'inputs: for i in inputs {
+            if s.attempt.frame.stage != Stage::Compute {
+                let Ok((want, steps)) = stages::run_lowered(&s.made, &i) else { continue };
+                let agrees = |schedule| {
+                    let got = stages::run_code(&s.made, &i, schedule, steps);
+                    got.is_ok_and(|(got, _)| stages::same(&want, &got).is_ok())
+                };
+                if SCHEDULES.into_iter().all(agrees) {
+                    s.steps = s.steps.max(steps);
+                    s.runs.push((i, Want::Stage(Box::new(want), steps)));
+                }
+                continue;
+            }
             let Ok(agreed) = judge::compare(&s.made, &i, SCHEDULES[0]) else { continue };
             if agreed.undefined {
                 continue;
@@ -175,21 +199,37 @@ impl Subject {
                 }
                 s.steps = s.steps.max(report.instructions);
             }
-            s.runs.push((i, agreed.output));
+            s.runs.push((i, Want::Buffers(agreed.output)));
         }
         (!s.runs.is_empty()).then_some(s)
     }
 
     /// What the simulator notices.
     fn differs(&self, code: &Finished) -> Option<String> {
-        let mut artifact = self.made.artifact.clone();
+        let mut made = Made {
+            version: self.made.version,
+            lowered: Module::new("", self.attempt.frame.stage),
+            artifact: self.made.artifact.clone(),
+        };
+        let artifact = &mut made.artifact;
         artifact.code = code.words.clone();
         artifact.uniforms = code.uniforms.clone();
         artifact.single_section = code.single_section;
         for (inputs, want) in &self.runs {
             for schedule in SCHEDULES {
+                let want = match want {
+                    Want::Buffers(b) => b,
+                    Want::Stage(want, steps) => {
+                        let got = stages::run_code(&made, inputs, schedule, *steps);
+                        let same = got.map_err(trouble).and_then(|(got, _)| stages::same(want, &got));
+                        if let Err(how) = same {
+                            return Some(how);
+                        }
+                        continue;
+                    }
+                };
                 let how = RunOptions { step_limit: 2 * self.steps + 10_000, schedule };
-                match run_artifact(&artifact, inputs, &how) {
+                match run_artifact(&made.artifact, inputs, &how) {
                     Ok(report) => {
                         if report.buffers.iter().map(|b| &b.bytes).ne(want.iter()) {
                             return Some("another result".to_owned());
@@ -316,6 +356,13 @@ impl Subject {
     }
 }
 
+fn trouble(t: Trouble) -> String {
+    match t {
+        Trouble::Input(stop) => stop.to_string(),
+        Trouble::Setup(s) | Trouble::Wrong(s) => s,
+    }
+}
+
 fn options(r: &mut Random) -> judge::Options {
     let level = [Level::O0, Level::O1, Level::O2, Level::O2][r.below(4) as usize];
     let mut options = judge::Options { level, ..judge::Options::default() };
@@ -326,14 +373,20 @@ fn options(r: &mut Random) -> judge::Options {
 }
 
 /// All mutants of one seed.
-pub fn generated(seed: u64, targets: &[Version], each: u32, verbose: bool) -> Tally {
-    let shape = Shape::from_seed(seed);
+pub fn generated(seed: u64, stage: Stage, targets: &[Version], each: u32, verbose: bool) -> Tally {
+    let shape = Shape::for_stage(seed, stage);
     let m = generate::generate(seed, &shape);
     let mut r = Random(seed ^ 0x7777);
     let mut tally = Tally::default();
     for &version in targets {
-        let how = options(&mut r);
-        let inputs = (0..3).map(|k| generate::inputs(seed ^ k << 40, 1 + k as u32, &shape)).collect();
+        let mut how = options(&mut r);
+        how.back.shape.binning = stage == Stage::Vertex && seed % 3 == 0;
+        let inputs = (0..3)
+            .map(|k| match stage {
+                Stage::Compute => generate::inputs(seed ^ k << 40, 1 + k as u32, &shape),
+                _ => generate::stage_inputs(seed ^ k << 40, &m, &shape),
+            })
+            .collect();
         let name = format!("seed {seed} {}", version.name());
         let subject = compiled(&m, version, &how).and_then(|c| Subject::new(name, c, inputs));
         if let Some(s) = subject {
@@ -368,7 +421,8 @@ fn of_corpus(e: &corpus::Entry, n: u64, targets: &[Version], each: u32, verbose:
     let mut r = Random(n ^ 0x3333);
     let mut tally = Tally::default();
     for &version in targets {
-        let how = options(&mut r);
+        let mut how = options(&mut r);
+        how.back.shape.binning = m.stage == Stage::Vertex && n % 3 == 0;
         let Some(c) = compiled(m, version, &how).filter(|c| c.0.code.words.len() <= MAX_WORDS) else {
             continue;
         };
@@ -413,6 +467,15 @@ pub fn run(args: &[String]) -> ExitCode {
     let value = |name: &str| args.iter().position(|a| a == name).and_then(|n| args.get(n + 1)).cloned();
     let number = |name: &str, default: u64| value(name).and_then(|v| v.parse().ok()).unwrap_or(default);
     let (first, count) = (number("--seed", 1), number("--count", 100));
+    let stage = match value("--stage").as_deref() {
+        None | Some("compute") => Stage::Compute,
+        Some("vertex") => Stage::Vertex,
+        Some("fragment") => Stage::Fragment,
+        Some(other) => {
+            eprintln!("there is no stage {other}");
+            return ExitCode::from(2);
+        }
+    };
     let each = number("--each", 25).min(u32::MAX.into()) as u32;
     let verbose = args.iter().any(|a| a == "-v");
     let targets: Vec<Version> =
@@ -421,12 +484,19 @@ pub fn run(args: &[String]) -> ExitCode {
     let start = std::time::Instant::now();
     let mut tally = (first..first.saturating_add(count))
         .into_par_iter()
-        .map(|seed| generated(seed, &targets, each, verbose))
+        .map(|seed| generated(seed, stage, &targets, each, verbose))
         .reduce(Tally::default, Tally::add);
     let modules = number("--corpus", 40) as usize;
     match corpus::entries() {
         Ok(entries) if modules > 0 => {
-            let plain: Vec<_> = entries.into_iter().filter(corpus::Entry::is_plain_compute).collect();
+            let plain: Vec<_> = entries
+                .into_iter()
+                .filter(|e| match stage {
+                    Stage::Compute => e.is_plain_compute(),
+                    Stage::Vertex => stages::of_stage(e, "vertex"),
+                    Stage::Fragment => stages::of_stage(e, "fragment"),
+                })
+                .collect();
             let step = plain.len().div_ceil(modules).max(1);
             let from_corpus = plain
                 .par_iter()
@@ -468,13 +538,29 @@ mod tests {
     fn a_sample_of_mutants_is_caught() {
         let mut tally = Tally::default();
         for seed in 1..9 {
-            tally = tally.add(generated(seed, &Version::ALL, 8, false));
+            tally = tally.add(generated(seed, Stage::Compute, &Version::ALL, 8, false));
         }
         assert_eq!(tally.faults, Vec::<String>::new());
         for kind in Kind::ALL {
             let c = tally.of(kind);
             assert!(c.changed > 10, "{kind:?}: {c:?}");
             assert_eq!(c.escaped, 0, "{kind:?}: {:#?}", tally.notes);
+        }
+    }
+
+    #[test]
+    fn a_sample_of_graphics_mutants_is_caught() {
+        for stage in [Stage::Vertex, Stage::Fragment] {
+            let mut tally = Tally::default();
+            for seed in 1..7 {
+                tally = tally.add(generated(seed, stage, &Version::ALL, 6, false));
+            }
+            assert_eq!(tally.faults, Vec::<String>::new());
+            for kind in Kind::ALL {
+                let c = tally.of(kind);
+                assert!(c.changed > 5, "{stage:?} {kind:?}: {c:?}");
+                assert_eq!(c.escaped, 0, "{stage:?} {kind:?}: {:#?}", tally.notes);
+            }
         }
     }
 

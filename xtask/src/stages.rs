@@ -76,7 +76,7 @@ fn ran(run: StageRun, executed: Vec<bool>) -> Ran {
 }
 
 /// Runs code on the simulator. Also gives how often each word was executed.
-fn run_code(
+pub fn run_code(
     made: &judge::Made,
     inputs: &Inputs,
     schedule: u64,
@@ -100,7 +100,7 @@ fn run_code(
 }
 
 /// Runs its lowered form by the interpreter.
-fn run_lowered(made: &judge::Made, inputs: &Inputs) -> Result<(Ran, u64), Trouble> {
+pub fn run_lowered(made: &judge::Made, inputs: &Inputs) -> Result<(Ran, u64), Trouble> {
     let options = RunOptions { step_limit: judge::STEPS, schedule: RunOptions::SEQUENTIAL };
     let run = target_of(made)?
         .interpret_stage(&made.lowered, &made.artifact, inputs, &options)

@@ -8,6 +8,9 @@
 //! same position; the program must end where the machine code ends. Facts at the start of a block are those that hold on
 //! every edge, with parameters named after their arguments; they are computed until nothing changes.
 //!
+//! Vertex and fragment programs have more that others notice ([`graphics`]): varyings are taken in order, sample flags are
+//! written in order with what asks for them, the tile buffer gets its words in order, every row of the VPM is given once.
+//!
 //! It shares with the rest of the target what instructions mean (`mops.rs`, decoder, register data), and nothing with
 //! allocator, expansion and scheduler. `docs/mutation.md` says what it does not see.
 
