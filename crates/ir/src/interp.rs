@@ -33,6 +33,7 @@ mod lanes;
 mod races;
 mod run;
 mod sample;
+mod sample_bounds;
 #[cfg(test)]
 mod stage_tests;
 mod stages;
@@ -41,8 +42,9 @@ mod tests;
 
 use crate::divergence::Divergence;
 use crate::exec::{Environment, Fault, LANES, LaneContext, Memory, StartState};
-use crate::io::StageOutputs;
+use crate::io::{Slot, StageOutputs};
 use crate::module::{Block, Inst, Module};
+use std::collections::BTreeMap;
 use std::fmt;
 
 pub use decode::Program;
@@ -224,6 +226,8 @@ pub struct Outcome {
     pub undefined: Vec<UndefinedUse>,
     /// In a run with bounds, by region of `memory`: what is not the same everywhere.
     pub pieces: Vec<Pieces>,
+    /// In a run with bounds: what is known of the outputs of a graphics stage, as [`StageOutputs::values`] has them.
+    pub output_bounds: BTreeMap<(Slot, u8, u8), Vec<Shadow>>,
     /// In a run that looks for races: the first one.
     pub race: Option<Race>,
     /// Of a graphics stage.

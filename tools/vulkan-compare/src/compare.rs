@@ -35,6 +35,20 @@ fn singles(offset: usize, bytes: u32, shadow: Shadow) -> Vec<(usize, u32, Shadow
     }
 }
 
+/// Compares one word: the part of the bound that was used.
+pub fn far_from(want: u32, got: u32, shadow: Shadow) -> Result<f64, String> {
+    let [x, y] = [want, got].map(|v| f32::from_bits(v) as f64);
+    let d = (x - y).abs();
+    match shadow {
+        _ if want == got => Ok(0.0),
+        // A NaN on the other side is never within a bound.
+        Shadow::Float(e) if d <= e => Ok(if e > 0.0 { d / e } else { 0.0 }),
+        Shadow::Float(e) => Err(format!("{y} is not within {e:e} of {x}")),
+        Shadow::Exact => Err(format!("{got:#010x} ({y}), not {want:#010x} ({x})")),
+        _ => Ok(0.0),
+    }
+}
+
 impl Expected {
     pub fn new(env: &Environment, outcome: &Outcome) -> Expected {
         let mut e = Expected { buffers: Vec::new(), pieces: Vec::new(), changed: 0, decided: 0, within: 0 };

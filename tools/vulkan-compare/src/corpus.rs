@@ -8,9 +8,14 @@ pub struct Corpus {
     pub root: PathBuf,
     /// Compute modules without features that are out of reach: path in the corpus, collection.
     pub modules: Vec<(String, String)>,
+    /// Fragment modules likewise.
+    pub fragments: Vec<(String, String)>,
     /// By path: id and bits.
     spec: BTreeMap<String, Vec<(u32, u32)>>,
 }
+
+/// Features that keep a fragment module out.
+const OUT_OF_STAGES: &[&str] = &["image", "f64", "int64", "geometry", "no-entry", "invalid", "subgroup"];
 
 /// Features of the manifest that keep a module out.
 const OUT: &[&str] = &["texture", "image", "int64atomic", "physptr", "no-entry", "invalid", "subgroup"];
@@ -24,13 +29,16 @@ impl Corpus {
         let read = |name: &str| {
             fs::read_to_string(root.join(name)).map_err(|e| format!("{}: {e}", root.join(name).display()))
         };
-        let mut modules = Vec::new();
+        let (mut modules, mut fragments) = (Vec::new(), Vec::new());
         for line in read("MANIFEST.tsv")?.lines().skip(1) {
             let f: Vec<&str> = line.split('\t').collect();
             let [file, collection, .., features] = f[..] else { continue };
             let stage = f.get(6).copied().unwrap_or_default();
-            let out = features.split([',', ' ']).any(|x| OUT.contains(&x));
-            if stage == "comp" && !out {
+            let kept = |list: &[&str]| !features.split([',', ' ']).any(|x| list.contains(&x));
+            if stage == "frag" && kept(OUT_OF_STAGES) {
+                fragments.push((file.to_owned(), collection.to_owned()));
+            }
+            if stage == "comp" && kept(OUT) {
                 modules.push((file.to_owned(), collection.to_owned()));
             }
         }
@@ -47,7 +55,7 @@ impl Corpus {
                 spec.entry(file.to_owned()).or_default().push((id, bits));
             }
         }
-        Ok(Corpus { root, modules, spec })
+        Ok(Corpus { root, modules, fragments, spec })
     }
 
     pub fn spec(&self, file: &str) -> &[(u32, u32)] {

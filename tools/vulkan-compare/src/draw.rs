@@ -6,8 +6,8 @@
 use crate::vulkan::{Device, Made, Result, TIMEOUT_NS, doing};
 use ash::vk;
 use kempe_ir::exec::Inputs;
-use kempe_ir::image::{Dim, Format, level_extent};
-use kempe_ir::sample::{Filter, Sampler, Wrap};
+use kempe_ir::image::{Dim, Format, ImageDesc, level_extent};
+use kempe_ir::sample::{Compare, Filter, Sampler, Wrap};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CString;
 
@@ -47,9 +47,19 @@ pub struct Job<'a> {
     pub vertices: Vec<f32>,
     pub indices: Vec<u32>,
     pub instances: u32,
+    /// Where pixels are written, and which indices belong to it; empty: all of them, everywhere.
+    pub parts: Vec<Part>,
     pub cull: vk::CullModeFlags,
-    pub depth_test: bool,
+    /// Nothing: no test.
+    pub depth_test: Option<vk::CompareOp>,
     pub depth_write: bool,
+}
+
+/// A draw of its own: corner and size in pixels, range of the indices.
+pub struct Part {
+    pub corner: [u32; 2],
+    pub size: [u32; 2],
+    pub indices: std::ops::Range<u32>,
 }
 
 pub fn format(format: Format) -> Result<vk::Format> {
@@ -58,6 +68,14 @@ pub fn format(format: Format) -> Result<vk::Format> {
         Format::Rgba16f => vk::Format::R16G16B16A16_SFLOAT,
         Format::Rgba32f => vk::Format::R32G32B32A32_SFLOAT,
         Format::R32f => vk::Format::R32_SFLOAT,
+        Format::Rgba32i => vk::Format::R32G32B32A32_SINT,
+        Format::Rgba8i => vk::Format::R8G8B8A8_SINT,
+        Format::R32i => vk::Format::R32_SINT,
+        Format::R8i => vk::Format::R8_SINT,
+        Format::Rgba32ui => vk::Format::R32G32B32A32_UINT,
+        Format::Rgba8ui => vk::Format::R8G8B8A8_UINT,
+        Format::R32ui => vk::Format::R32_UINT,
+        Format::R8ui => vk::Format::R8_UINT,
         other => return Err(format!("format {}", other.name())),
     })
 }
@@ -163,8 +181,7 @@ impl Work<'_> {
     unsafe fn image(
         &mut self,
         format: vk::Format,
-        size: [u32; 2],
-        levels: u32,
+        desc: &ImageDesc,
         texel: u32,
         bytes: &[u8],
         layout: vk::ImageLayout,
@@ -178,16 +195,25 @@ impl Work<'_> {
             } else {
                 vk::ImageUsageFlags::COLOR_ATTACHMENT
             };
+            let (levels, layers) = (desc.levels, desc.layers);
+            let (ty, view_ty) = shape(desc)?;
+            let plain = ty == vk::ImageType::TYPE_2D;
             let usage = vk::ImageUsageFlags::TRANSFER_SRC
                 | vk::ImageUsageFlags::TRANSFER_DST
                 | vk::ImageUsageFlags::SAMPLED
-                | attachment;
+                | if plain { attachment } else { vk::ImageUsageFlags::empty() };
+            let cube = if desc.dim == Dim::Cube {
+                vk::ImageCreateFlags::CUBE_COMPATIBLE
+            } else {
+                vk::ImageCreateFlags::empty()
+            };
             let info = vk::ImageCreateInfo::default()
-                .image_type(vk::ImageType::TYPE_2D)
+                .flags(cube)
+                .image_type(ty)
                 .format(format)
-                .extent(vk::Extent3D { width: size[0], height: size[1], depth: 1 })
+                .extent(extent(desc, 0))
                 .mip_levels(levels)
-                .array_layers(1)
+                .array_layers(layers)
                 .samples(vk::SampleCountFlags::TYPE_1)
                 .usage(usage);
             let image = doing("creating an image", d.create_image(&info, None))?;
@@ -200,11 +226,11 @@ impl Work<'_> {
                 base_mip_level: 0,
                 level_count: levels,
                 base_array_layer: 0,
-                layer_count: 1,
+                layer_count: layers,
             };
             let info = vk::ImageViewCreateInfo::default()
                 .image(image)
-                .view_type(vk::ImageViewType::TYPE_2D)
+                .view_type(view_ty)
                 .format(format)
                 .subresource_range(range);
             let view = doing("creating a view", d.create_image_view(&info, None))?;
@@ -212,11 +238,11 @@ impl Work<'_> {
             self.barrier(image, range, vk::ImageLayout::UNDEFINED, vk::ImageLayout::TRANSFER_DST_OPTIMAL);
             let mut offset = 0;
             for level in 0..levels {
-                let extent = size.map(|s| level_extent(s, level));
-                let copy = copy(format, level, extent, offset);
+                let extent = extent(desc, level);
+                let copy = copy(format, level, extent, layers, offset);
                 let to = vk::ImageLayout::TRANSFER_DST_OPTIMAL;
                 self.device.device.cmd_copy_buffer_to_image(self.commands, staging, image, to, &[copy]);
-                offset += u64::from(extent[0] * extent[1] * texel);
+                offset += u64::from(extent.width * extent.height * extent.depth * layers * texel);
             }
             self.barrier(image, range, vk::ImageLayout::TRANSFER_DST_OPTIMAL, layout);
             Ok((image, view))
@@ -280,8 +306,9 @@ impl Work<'_> {
             .max_lod(s.max_level)
             .mip_lod_bias(s.bias)
             .compare_enable(compare)
-            .compare_op(vk::CompareOp::LESS_OR_EQUAL)
-            .border_color(vk::BorderColor::FLOAT_OPAQUE_WHITE);
+            .compare_op(comparison(s.compare))
+            .border_color(border(s.border))
+            .unnormalized_coordinates(s.unnormalised);
         // SAFETY: see `draw`.
         let sampler = unsafe { doing("creating a sampler", self.device.device.create_sampler(&info, None))? };
         self.made.samplers.push(sampler);
@@ -308,7 +335,7 @@ impl Work<'_> {
                     vk::ImageLayout::COLOR_ATTACHMENT_OPTIMAL
                 };
                 let texel = t.bytes.len() as u32 / (job.size[0] * job.size[1]);
-                let (image, view) = self.image(t.format, job.size, 1, texel, &t.bytes, layout)?;
+                let (image, view) = self.image(t.format, &flat(job.size), texel, &t.bytes, layout)?;
                 attachments.push((image, view, layout, depth));
             }
             let (layout, sets) = self.bind(job)?;
@@ -351,7 +378,17 @@ impl Work<'_> {
             }
             d.cmd_bind_vertex_buffers(self.commands, 0, &[vertices], &[0]);
             d.cmd_bind_index_buffer(self.commands, indices, 0, vk::IndexType::UINT32);
-            d.cmd_draw_indexed(self.commands, job.indices.len() as u32, job.instances, 0, 0, 0);
+            let all = [Part { corner: [0; 2], size: job.size, indices: 0..job.indices.len() as u32 }];
+            let parts = if job.parts.is_empty() { &all[..] } else { &job.parts };
+            for p in parts {
+                let [width, height] = p.size;
+                let [x, y] = p.corner.map(|v| v as i32);
+                let extent = vk::Extent2D { width, height };
+                let scissor = vk::Rect2D { offset: vk::Offset2D { x, y }, extent };
+                d.cmd_set_scissor(self.commands, 0, &[scissor]);
+                let count = p.indices.len() as u32;
+                d.cmd_draw_indexed(self.commands, count, job.instances, p.indices.start, 0, 0);
+            }
             d.cmd_end_rendering(self.commands);
 
             let mut results = Vec::new();
@@ -366,7 +403,7 @@ impl Work<'_> {
                 let from = vk::ImageLayout::TRANSFER_SRC_OPTIMAL;
                 self.barrier(a.0, range, a.2, from);
                 let (buffer, at) = self.buffer(&t.bytes, vk::BufferUsageFlags::TRANSFER_DST)?;
-                let region = copy(t.format, 0, job.size, 0);
+                let region = copy(t.format, 0, extent(&flat(job.size), 0), 1, 0);
                 self.device.device.cmd_copy_image_to_buffer(self.commands, a.0, from, buffer, &[region]);
                 results.push(at);
             }
@@ -407,9 +444,6 @@ impl Work<'_> {
                         // What this entry point does not use.
                         let Some(given) = given else { continue };
                         let desc = given.desc;
-                        if desc.dim != Dim::D2 || desc.arrayed {
-                            return Err("a texture that is not plain".to_owned());
-                        }
                         let depth = stage.depth.contains(&place) && desc.format == Format::R32f;
                         // The driver filters 8-bit texels in 8 bits; as floats with the same values it does not.
                         let wide = desc.format == Format::Rgba8;
@@ -420,10 +454,9 @@ impl Work<'_> {
                         };
                         let bytes = if wide { widened(&given.bytes) } else { given.bytes.clone() };
                         image.image_layout = vk::ImageLayout::SHADER_READ_ONLY_OPTIMAL;
-                        let size = [desc.extent[0], desc.extent[1]];
                         let (texel, layout) =
                             (if wide { 16 } else { desc.format.bytes() }, image.image_layout);
-                        let (_, view) = self.image(format, size, desc.levels, texel, &bytes, layout)?;
+                        let (_, view) = self.image(format, &desc, texel, &bytes, layout)?;
                         image.image_view = view;
                     }
                     if matches!(kind, Kind::Sampler | Kind::Combined) {
@@ -562,9 +595,11 @@ impl Work<'_> {
             let samples = vk::PipelineMultisampleStateCreateInfo::default()
                 .rasterization_samples(vk::SampleCountFlags::TYPE_1);
             let depth = vk::PipelineDepthStencilStateCreateInfo::default()
-                .depth_test_enable(job.depth_test)
+                .depth_test_enable(job.depth_test.is_some())
                 .depth_write_enable(job.depth_write)
-                .depth_compare_op(vk::CompareOp::LESS_OR_EQUAL);
+                .depth_compare_op(job.depth_test.unwrap_or(vk::CompareOp::ALWAYS));
+            let dynamic =
+                vk::PipelineDynamicStateCreateInfo::default().dynamic_states(&[vk::DynamicState::SCISSOR]);
             let masks = vec![
                 vk::PipelineColorBlendAttachmentState::default()
                     .color_write_mask(vk::ColorComponentFlags::RGBA);
@@ -583,6 +618,7 @@ impl Work<'_> {
                 .multisample_state(&samples)
                 .depth_stencil_state(&depth)
                 .color_blend_state(&blend)
+                .dynamic_state(&dynamic)
                 .layout(layout)
                 .push_next(&mut rendering);
             let pipeline = d
@@ -597,6 +633,30 @@ impl Work<'_> {
 const BOTH: vk::ShaderStageFlags = vk::ShaderStageFlags::from_raw(
     vk::ShaderStageFlags::VERTEX.as_raw() | vk::ShaderStageFlags::FRAGMENT.as_raw(),
 );
+
+fn comparison(c: Compare) -> vk::CompareOp {
+    match c {
+        Compare::Never => vk::CompareOp::NEVER,
+        Compare::Less => vk::CompareOp::LESS,
+        Compare::Equal => vk::CompareOp::EQUAL,
+        Compare::LessEqual => vk::CompareOp::LESS_OR_EQUAL,
+        Compare::Greater => vk::CompareOp::GREATER,
+        Compare::NotEqual => vk::CompareOp::NOT_EQUAL,
+        Compare::GreaterEqual => vk::CompareOp::GREATER_OR_EQUAL,
+        Compare::Always => vk::CompareOp::ALWAYS,
+    }
+}
+
+/// The colours that every API has, of floats and of integers.
+fn border(color: [u32; 4]) -> vk::BorderColor {
+    match color {
+        [0, 0, 0, 0] => vk::BorderColor::FLOAT_TRANSPARENT_BLACK,
+        [0, 0, 0, 1] => vk::BorderColor::INT_OPAQUE_BLACK,
+        [1, 1, 1, 1] => vk::BorderColor::INT_OPAQUE_WHITE,
+        [0, 0, 0, _] => vk::BorderColor::FLOAT_OPAQUE_BLACK,
+        _ => vk::BorderColor::FLOAT_OPAQUE_WHITE,
+    }
+}
 
 /// Push constants that serve both stages.
 fn push(job: &Job) -> Result<Vec<u8>> {
@@ -618,14 +678,52 @@ fn widened(bytes: &[u8]) -> Vec<u8> {
     bytes.as_chunks::<4>().0.iter().flat_map(texel).flat_map(u32::to_le_bytes).collect()
 }
 
-fn copy(format: vk::Format, level: u32, size: [u32; 2], offset: u64) -> vk::BufferImageCopy {
+/// An image of one level and layer.
+fn flat(size: [u32; 2]) -> ImageDesc {
+    let [width, height] = size;
+    ImageDesc {
+        dim: Dim::D2,
+        arrayed: false,
+        extent: [width, height, 1],
+        layers: 1,
+        levels: 1,
+        format: Format::Rgba32f,
+    }
+}
+
+fn shape(desc: &ImageDesc) -> Result<(vk::ImageType, vk::ImageViewType)> {
+    use vk::{ImageType as T, ImageViewType as V};
+    Ok(match (desc.dim, desc.arrayed) {
+        (Dim::D1, false) => (T::TYPE_1D, V::TYPE_1D),
+        (Dim::D1, true) => (T::TYPE_1D, V::TYPE_1D_ARRAY),
+        (Dim::D2, false) => (T::TYPE_2D, V::TYPE_2D),
+        (Dim::D2, true) => (T::TYPE_2D, V::TYPE_2D_ARRAY),
+        (Dim::D3, _) => (T::TYPE_3D, V::TYPE_3D),
+        (Dim::Cube, false) => (T::TYPE_2D, V::CUBE),
+        (Dim::Cube, true) => (T::TYPE_2D, V::CUBE_ARRAY),
+        (Dim::Buffer, _) => return Err("a texel buffer".to_owned()),
+    })
+}
+
+fn extent(desc: &ImageDesc, level: u32) -> vk::Extent3D {
+    let [width, height, depth] = desc.extent.map(|e| level_extent(e, level));
+    vk::Extent3D { width, height, depth }
+}
+
+fn copy(
+    format: vk::Format,
+    level: u32,
+    extent: vk::Extent3D,
+    layers: u32,
+    offset: u64,
+) -> vk::BufferImageCopy {
     vk::BufferImageCopy::default()
         .buffer_offset(offset)
         .image_subresource(vk::ImageSubresourceLayers {
             aspect_mask: aspect(format),
             mip_level: level,
             base_array_layer: 0,
-            layer_count: 1,
+            layer_count: layers,
         })
-        .image_extent(vk::Extent3D { width: size[0], height: size[1], depth: 1 })
+        .image_extent(extent)
 }

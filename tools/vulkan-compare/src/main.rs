@@ -5,6 +5,9 @@
 //!                                        interpreter only: what the driver says has no influence)
 //!     vulkan-compare FILE...             these modules of the corpus
 //!     vulkan-compare --print FILE        the module in source form
+//!     vulkan-compare --graphics [FILE...]      fragment modules: those of graphics.txt; see `stages.rs`
+//!     vulkan-compare --graphics --quick        every fourth of them
+//!     vulkan-compare --graphics --choose N
 //!     vulkan-compare --pictures FILE...  scenes, drawn by both; see `pictures.rs`
 //!     vulkan-compare --keep FOLDER --pictures FILE...   and the driver's pictures written
 //!
@@ -15,7 +18,9 @@
 mod compare;
 mod corpus;
 mod draw;
+mod passthrough;
 mod pictures;
+mod stages;
 mod vulkan;
 
 use compare::Expected;
@@ -39,6 +44,16 @@ const LARGEST: usize = 32 << 10;
 
 /// Modules of the default comparison.
 const LIST: &str = include_str!("../modules.txt");
+
+/// Fragment modules of the comparison of graphics stages.
+const GRAPHICS_LIST: &str = include_str!("../graphics.txt");
+
+/// Of them, one in so many belongs to the default comparison.
+const QUICK: usize = 4;
+
+fn lines(list: &str) -> Vec<String> {
+    list.lines().filter(|l| !l.is_empty() && !l.starts_with('#')).map(str::to_owned).collect()
+}
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -68,13 +83,22 @@ fn main() -> ExitCode {
                 ExitCode::from(1)
             }
         },
-        Some("--choose") => choose(&corpus, args.get(1).and_then(|n| n.parse().ok()).unwrap_or(10)),
-        Some(_) => all(&args),
-        None => {
-            let list: Vec<String> =
-                LIST.lines().filter(|l| !l.is_empty() && !l.starts_with('#')).map(str::to_owned).collect();
-            all(&list)
-        }
+        Some("--graphics") => match args.get(1).map(String::as_str) {
+            Some("--one") => one_of_stages(&corpus, args.get(2).map_or("", |s| s)),
+            Some("--choose") => {
+                let want = args.get(2).and_then(|n| n.parse().ok()).unwrap_or(10);
+                choose(&corpus.fragments, want, |file| stages::usable(&corpus, file, LARGEST))
+            }
+            Some("--quick") => {
+                let list: Vec<String> = lines(GRAPHICS_LIST).into_iter().step_by(QUICK).collect();
+                all(&list, &["--graphics", "--one"])
+            }
+            Some(_) => all(&args[1..], &["--graphics", "--one"]),
+            None => all(&lines(GRAPHICS_LIST), &["--graphics", "--one"]),
+        },
+        Some("--choose") => choose_compute(&corpus, args.get(1).and_then(|n| n.parse().ok()).unwrap_or(10)),
+        Some(_) => all(&args, &["--one"]),
+        None => all(&lines(LIST), &["--one"]),
     }
 }
 
@@ -267,7 +291,7 @@ fn one(corpus: &Corpus, file: &str) -> ExitCode {
 }
 
 /// Compares modules, each in a process of its own.
-fn all(files: &[String]) -> ExitCode {
+fn all(files: &[String], how: &[&str]) -> ExitCode {
     match vulkan::Device::open() {
         Ok(d) => println!("{}, subgroups of {}", d.name, d.subgroup_size),
         Err(e) => {
@@ -280,7 +304,7 @@ fn all(files: &[String]) -> ExitCode {
     let good = AtomicUsize::new(0);
     let worker = || {
         while let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let text = match Command::new(&me).args(["--one", file]).output() {
+            let text = match Command::new(&me).args(how).arg(file).output() {
                 Ok(o) => {
                     good.fetch_add(o.status.success() as usize, Ordering::Relaxed);
                     let text = String::from_utf8_lossy(&o.stdout).into_owned();
@@ -302,15 +326,40 @@ fn all(files: &[String]) -> ExitCode {
     ExitCode::from((good != files.len() || files.is_empty()) as u8)
 }
 
+/// Compares one fragment module and prints one line.
+fn one_of_stages(corpus: &Corpus, file: &str) -> ExitCode {
+    let line = |what: &str, detail: &str| println!("{what}\t{file}\t{}", detail.replace(['\n', '\t'], " "));
+    let device = match vulkan::Device::open() {
+        Ok(d) => d,
+        Err(e) => {
+            line("skipped", &e);
+            return ExitCode::from(SKIPPED);
+        }
+    };
+    match stages::compare(&device, corpus, file) {
+        Ok(detail) => {
+            line("agrees", &detail);
+            ExitCode::SUCCESS
+        }
+        Err((what, detail)) => {
+            line(what, &detail);
+            ExitCode::from(1)
+        }
+    }
+}
+
 /// Prints modules that can be compared: for each collection, candidates at even distances in the order of the
 /// manifest, then the others, until enough are found.
-fn choose(corpus: &Corpus, want: usize) -> ExitCode {
-    let subgroup = vulkan::Device::open().map_or(8, |d| d.subgroup_size);
-    let mut collections: Vec<&str> = corpus.modules.iter().map(|(_, c)| c.as_str()).collect();
+fn choose(
+    modules: &[(String, String)],
+    want: usize,
+    usable: impl Fn(&str) -> Result<(), String>,
+) -> ExitCode {
+    let mut collections: Vec<&str> = modules.iter().map(|(_, c)| c.as_str()).collect();
     collections.dedup();
     for collection in collections {
         let files: Vec<&str> =
-            corpus.modules.iter().filter(|(_, c)| c == collection).map(|(f, _)| f.as_str()).collect();
+            modules.iter().filter(|(_, c)| c == collection).map(|(f, _)| f.as_str()).collect();
         let stride = (files.len() / (want * 2).max(1)).max(1);
         let order = (0..stride).flat_map(|s| files.iter().skip(s).step_by(stride));
         let mut found = 0;
@@ -318,26 +367,7 @@ fn choose(corpus: &Corpus, want: usize) -> ExitCode {
             if found == want {
                 break;
             }
-            let usable = load(corpus, file).and_then(|subject| {
-                if subject.words.len() * 4 > LARGEST {
-                    return Err("larger than what the driver compiles in short time".to_owned());
-                }
-                let program = Program::new(&subject.module).map_err(|e| e.to_string())?;
-                let mut outputs: Vec<Vec<Vec<u8>>> = Vec::new();
-                let mut last = "the outputs do not differ".to_owned();
-                for seed in 0..SEEDS {
-                    match find(&subject, &program, seed, subgroup) {
-                        Ok((_, e)) if !outputs.contains(&e.buffers) => outputs.push(e.buffers),
-                        Ok(_) => {}
-                        Err(e) => last = e,
-                    }
-                    if outputs.len() >= COUNTED_RUNS as usize {
-                        return Ok(());
-                    }
-                }
-                Err(last)
-            });
-            match usable {
+            match usable(file) {
                 Ok(()) => {
                     println!("{file}");
                     found += 1;
@@ -347,4 +377,28 @@ fn choose(corpus: &Corpus, want: usize) -> ExitCode {
         }
     }
     ExitCode::SUCCESS
+}
+
+fn choose_compute(corpus: &Corpus, want: usize) -> ExitCode {
+    let subgroup = vulkan::Device::open().map_or(8, |d| d.subgroup_size);
+    choose(&corpus.modules, want, |file| {
+        let subject = load(corpus, file)?;
+        if subject.words.len() * 4 > LARGEST {
+            return Err("larger than what the driver compiles in short time".to_owned());
+        }
+        let program = Program::new(&subject.module).map_err(|e| e.to_string())?;
+        let mut outputs: Vec<Vec<Vec<u8>>> = Vec::new();
+        let mut last = "the outputs do not differ".to_owned();
+        for seed in 0..SEEDS {
+            match find(&subject, &program, seed, subgroup) {
+                Ok((_, e)) if !outputs.contains(&e.buffers) => outputs.push(e.buffers),
+                Ok(_) => {}
+                Err(e) => last = e,
+            }
+            if outputs.len() >= COUNTED_RUNS as usize {
+                return Ok(());
+            }
+        }
+        Err(last)
+    })
 }

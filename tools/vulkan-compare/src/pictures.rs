@@ -199,7 +199,8 @@ fn draw_one(
             CullForm::Back => vk::CullModeFlags::BACK,
             CullForm::Front => vk::CullModeFlags::FRONT,
         },
-        depth_test: form.depth_test,
+        parts: Vec::new(),
+        depth_test: form.depth_test.then_some(vk::CompareOp::LESS_OR_EQUAL),
         depth_write: form.depth_write,
     };
     draw::draw(device, &job, targets)

@@ -273,6 +273,21 @@ fn select(ty: Type, args: &[Known]) -> Shadow {
     }
 }
 
+/// A difference of neighbours in a quad, which another implementation may take from the other two lanes.
+pub(super) fn derivative(ty: Type, own: [Known; 2], other: [Known; 2]) -> Shadow {
+    let difference = |[a, b]: [Known; 2]| {
+        let [(a, ea), (b, eb)] = two(&[a, b])?;
+        Some((b - a, ea + eb))
+    };
+    match (difference(own), difference(other)) {
+        (Some((v, e)), Some((w, f))) => {
+            let far = (v - w).abs();
+            float(ty, v, round_apart(ty, v, if far == 0.0 && e == 0.0 { 0.0 } else { e.max(far + f) }))
+        }
+        _ => Shadow::Undecided,
+    }
+}
+
 /// A reduction or scan over lanes: one answer for all of them, with the largest bound that any of them has.
 pub(super) fn reduce(imm: &ReduceImm, ty: Type, lanes: &[Known]) -> Shadow {
     let errors: Option<Vec<f64>> = lanes.iter().map(|l| l.shadow.error()).collect();

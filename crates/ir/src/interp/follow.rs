@@ -9,8 +9,10 @@ use super::{Stop, UndefinedUse};
 use crate::analysis::{User, Uses};
 use crate::entity::Table;
 use crate::exec::LANES;
+use crate::io::Slot;
 use crate::module::*;
 use crate::ops::Op;
+use std::collections::BTreeMap;
 
 /// State of a run with bounds.
 pub(super) struct Bounds {
@@ -19,6 +21,8 @@ pub(super) struct Bounds {
     /// By region.
     pub pieces: Vec<Pieces>,
     pub shared: Option<usize>,
+    /// Of the outputs of a graphics stage, as they are given.
+    pub outputs: BTreeMap<(Slot, u8, u8), Vec<Shadow>>,
 }
 
 impl Runner<'_> {
@@ -53,6 +57,17 @@ impl Runner<'_> {
                     match b.known[slots[1] as usize][lane].is_exact() && from < LANES {
                         true => b.known[slots[0] as usize][from],
                         false => Shadow::Undecided,
+                    }
+                }
+                // That of either row (or column) of the quad.
+                Op::Ddx | Op::Ddy => {
+                    let across = if inst.op == Op::Ddx { 1 } else { 2 };
+                    let pair = |l: usize| [operands(b, l & !across)[0], operands(b, l | across)[0]];
+                    let quad: u16 = 0b1111 << (lane & !3);
+                    let missing = mask & quad != quad || b.regs.poison(slots[0]) & quad != 0;
+                    match missing {
+                        true => Shadow::Undecided,
+                        false => error::derivative(inst.ty, pair(lane), pair(lane ^ across ^ 3)),
                     }
                 }
                 Op::Reduce => {

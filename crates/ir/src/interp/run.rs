@@ -96,16 +96,19 @@ impl Program<'_> {
                 contracted: follow::contracted(self.module),
                 pieces: vec![Pieces::default(); env.memory.regions().len()],
                 shared: env.memory.region_at(env.shared_base),
+                outputs: Default::default(),
             }),
         };
         r.dispatch()?;
+        let pieces = r.bounds.map_or(Default::default(), |b| (b.pieces, b.outputs));
         Ok(Outcome {
             memory: r.state.memory,
             steps: r.steps,
             lane_steps: r.lane_steps,
             visits: r.visits,
             undefined: r.undefined.into_iter().collect(),
-            pieces: r.bounds.map_or(Vec::new(), |b| b.pieces),
+            pieces: pieces.0,
+            output_bounds: pieces.1,
             race: r.races.and_then(|r| r.first),
             stage: r.stage,
         })

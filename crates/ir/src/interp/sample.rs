@@ -8,6 +8,7 @@ use super::Stop;
 use super::error::Shadow;
 use super::lanes::{Mask, lanes};
 use super::run::{Batch, Runner};
+use super::sample_bounds::Operand;
 use crate::exec::{LANES, PlacedImage};
 use crate::image::{Dim, ImageInfo, Texel, texel_words};
 use crate::module::{Inst, Stage};
@@ -80,7 +81,10 @@ impl Runner<'_> {
         let cube = a.info.dim == Dim::Cube && !machine;
         // By what differences of a cube are divided.
         let length = |i: usize| if cube { f(&at, i).iter().fold(0f32, |m, c| m.max(c.abs())) } else { 1.0 };
+        // Errors of the operands in a run with bounds, in the order of the coordinates.
+        let head = a.imm.element as usize + a.imm.sampler_element as usize;
         let mut out = [[0u32; 4]; LANES];
+        let mut known = [[Shadow::Undecided; 4]; LANES];
         let mut undefined: Mask = poison & b.active;
         for i in lanes(b.active) {
             let image = self.env.image(a.imm.res, element[i]);
@@ -125,6 +129,10 @@ impl Runner<'_> {
                 offset: offset[i],
             };
             out[i] = self.look_up(a, image, &sampler, &request);
+            if self.bounds.is_some() {
+                let e = Operand { slots: &a.args, head, own, quads, cube };
+                known[i] = self.lookup_bound(b, a, image, &sampler, &request, &e, i, &at);
+            }
         }
         let all = [0usize, 1, 2, 3];
         let wanted = all.iter().filter(|&&k| a.imm.lookup != Lookup::Color || a.imm.mask >> k & 1 != 0);
@@ -132,8 +140,8 @@ impl Runner<'_> {
             for i in lanes(b.active) {
                 b.regs.set(slot, i, out[i][k] as u64, undefined >> i & 1 != 0);
                 if self.bounds.is_some() {
-                    // Filters differ between implementations.
-                    b.known[slot as usize][i] = Shadow::Undecided;
+                    let lost = undefined >> i & 1 != 0;
+                    b.known[slot as usize][i] = if lost { Shadow::Undecided } else { known[i][k] };
                 }
             }
             self.broadcast(b, slot, b.active)?;
@@ -141,7 +149,13 @@ impl Runner<'_> {
         Ok(())
     }
 
-    fn look_up(&self, a: &SampleAccess, image: &PlacedImage, sampler: &Sampler, request: &Request) -> Texel {
+    pub(super) fn look_up(
+        &self,
+        a: &SampleAccess,
+        image: &PlacedImage,
+        sampler: &Sampler,
+        request: &Request,
+    ) -> Texel {
         let memory = &self.state.memory;
         let bytes = memory.region_at(image.base).map_or(&[][..], |r| memory.bytes(r));
         let format = image.desc.format;

@@ -9,6 +9,7 @@
 
 use super::Stop;
 use super::decode::{Code, Program};
+use super::error::Shadow;
 use super::lanes::{Mask, Row, lanes};
 use super::run::{Batch, Runner};
 use crate::eval::Kernel;
@@ -105,6 +106,15 @@ impl Runner<'_> {
         for lane in lanes(b.active) {
             if let Some(v) = list.get_mut(b.first as usize + lane) {
                 *v = (poison >> lane & 1 == 0).then_some(row[lane] as u32);
+            }
+        }
+        if let Some(bounds) = &mut self.bounds {
+            let list = bounds.outputs.entry((io.slot, io.component, io.index));
+            let list = list.or_insert_with(|| vec![Shadow::Exact; n]);
+            for lane in lanes(b.active) {
+                if let Some(v) = list.get_mut(b.first as usize + lane) {
+                    *v = b.known[x as usize][lane];
+                }
             }
         }
     }
