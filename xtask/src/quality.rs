@@ -164,9 +164,8 @@ const COLUMNS: &str = "both | equal loops | instructions | inst and stalls | tot
 
 /// Results of one kind: of one target, if they have one.
 fn of_kind(results: &Results, stage: &str, variant: &str, target: &str) -> Results {
-    let wanted = |r: &&Row| {
-        r.stage == stage && r.variant == variant && (r.target.is_empty() || r.target == target)
-    };
+    let wanted =
+        |r: &&Row| r.stage == stage && r.variant == variant && (r.target.is_empty() || r.target == target);
     let mut rows: Vec<Row> = results.rows.iter().filter(wanted).cloned().collect();
     if !results.table && variant == "render" {
         // One time for all programs of a shader, as the reference has it.
@@ -215,7 +214,9 @@ fn cells(
     let scratch: f64 = ours
         .rows
         .iter()
-        .filter(|r| r.ok() && !alone.contains(r.file.as_str()) && collections.contains(&r.collection.as_str()))
+        .filter(|r| {
+            r.ok() && !alone.contains(r.file.as_str()) && collections.contains(&r.collection.as_str())
+        })
         .filter_map(|r| r.stats.get("scratch"))
         .sum();
     let of = |group: &Group, stat: &str| group.statistics.iter().find(|s| s.name == stat).cloned();
@@ -296,7 +297,11 @@ fn section(target: &str, ours: &Results, reference: &Results) -> Result<Part, St
         }
         if !rows.is_empty() {
             let columns = 1 + COLUMNS.matches('|').count();
-            let _ = write!(out, "\n### {target}: {kind}\n\n| collection | {COLUMNS}\n|{}\n{rows}", "---|".repeat(columns));
+            let _ = write!(
+                out,
+                "\n### {target}: {kind}\n\n| collection | {COLUMNS}\n|{}\n{rows}",
+                "---|".repeat(columns)
+            );
         }
         if !section.gained.is_empty() {
             gained.push(format!("{} {kind}", section.gained.len()));
@@ -370,17 +375,16 @@ fn given_less(target: &str, ours: &Results, reference: &Results) -> Result<Strin
     for (what, keep) in [("those", true), ("the others", false)] {
         let choose = |results: &Results| {
             let mut results = of_kind(results, "vertex", "render", target);
-            results.rows.retain(|r| {
-                alike.contains(r.path.as_str()) == keep && !r.collection.starts_with("piglit")
-            });
+            results
+                .rows
+                .retain(|r| alike.contains(r.path.as_str()) == keep && !r.collection.starts_with("piglit"));
             results
         };
         let (a, b) = (choose(reference), choose(ours));
         if a.rows.is_empty() || b.rows.is_empty() {
             continue;
         }
-        let options =
-            Options { target: Some(target.to_owned()), equal_loops: true, ..Options::default() };
+        let options = Options { target: Some(target.to_owned()), equal_loops: true, ..Options::default() };
         let mut sections = compare(&a, &b, &options)?.sections;
         let all = sections.pop().and_then(|s| s.groups.into_iter().next());
         let Some(all) = all else { continue };
@@ -472,9 +476,7 @@ fn both_ways(e: &corpus::Entry, version: Version) -> Option<[u64; 2]> {
     for seed in 0..3 {
         let mut counts = None;
         let count = |made: &judge::Made, inputs: &Inputs| match m.stage {
-            Stage::Compute => {
-                judge::compare(made, inputs, seed % 5).map(|a| a.counts.iter().sum::<u64>())
-            }
+            Stage::Compute => judge::compare(made, inputs, seed % 5).map(|a| a.counts.iter().sum::<u64>()),
             _ => stages::executed(made, inputs, seed % 5),
         };
         let both = |inputs: &Inputs| {
@@ -637,11 +639,7 @@ mod tests {
         assert!(part.summary.contains("| t | vertex | 2 | 2 | 0.866 |"), "{}", part.summary);
         assert!(part.summary.contains("| 20.00 → 27.50 | 0.04 → 0.06 |"), "{}", part.summary);
         assert!(part.summary.contains("| t | vertex, binning | 2 | 2 | 0.500 |"), "{}", part.summary);
-        assert!(
-            part.details.contains("| 1 | vertex, binning | error #: no | a 1 |"),
-            "{}",
-            part.details
-        );
+        assert!(part.details.contains("| 1 | vertex, binning | error #: no | a 1 |"), "{}", part.details);
         let text = given_less("t", &ours, &reference).unwrap();
         assert!(text.contains("in 1 of 2 vertex shaders") && text.contains("(a 1)"), "{text}");
         assert!(text.contains("(1 pairs with equal loops) the geometric mean is 0.500."), "{text}");
