@@ -78,7 +78,7 @@ impl Machine<'_> {
         self.config = self.config >> 8 | 0xff00_0000;
         let data = std::mem::take(&mut self.data);
         // Helpers have spills as well.
-        let spill = if self.p.stage == Stage::Fragment { 0xff & !graphics::PER_PIXEL } else { 0xff };
+        let spill = if self.p.stage == Stage::Fragment { !graphics::PER_PIXEL } else { 0xff };
         if w.cond.is_none()
             && byte == spill
             && data.len() <= 1

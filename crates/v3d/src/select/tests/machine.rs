@@ -256,6 +256,7 @@ impl Machine<'_> {
             | MInst::VertexOutput { .. }
             | MInst::VertexWait
             | MInst::SetSamples { .. }
+            | MInst::MaskSamples
             | MInst::Tlb { .. } => return Err("graphics programs are not followed here".to_owned()),
             MInst::Ballot { test, live } => {
                 let mut holds = match &test {
