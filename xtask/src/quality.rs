@@ -398,8 +398,8 @@ fn given_less(target: &str, ours: &Results, reference: &Results) -> Result<Strin
     }
     Ok(format!(
         "- {target}: in {} of {} vertex shaders the reference's program has the size of its binning program, within one instruction ({}): \
-         nothing reads the outputs of a shader with a generated counterpart that has no use for them, so the reference was given less to do. \
-         We write all outputs.{ratios}\n",
+         nothing reads their outputs in the generated counterpart (or they have none), so the reference was given less to do; \
+         we write all outputs that a shader has.{ratios}\n",
         alike.len(),
         render.len(),
         by.join(", ")
