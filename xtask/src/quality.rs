@@ -128,6 +128,9 @@ fn page(folder: &Path, run: Option<PathBuf>, execution: bool) -> Result<String, 
             }
         }
     }
+    if !execution {
+        remarks.push_str(NOT_EXECUTED);
+    }
     let _ = write!(out, "\n## Remarks\n\n{remarks}");
     out.push_str(&details);
     out.push_str(&yardsticks()?);
@@ -150,6 +153,11 @@ programs, so read its ratio as an order of magnitude. The two programs of a vert
 const REMARKS: &str = "\
 A few ncnn modules shrink to three instructions because their default constants make every invocation leave at once.
 Totals leave the collections of piglit out, which are tests.
+";
+
+const NOT_EXECUTED: &str = "\
+- Variants with other loops than the reference's were not run for this page (`--no-execution`); without that option the simulator says what
+  they execute with and without unrolling, graphics stages too.
 ";
 
 /// What is looked at as one: name on the page, stage and variant of results.
@@ -398,8 +406,8 @@ fn given_less(target: &str, ours: &Results, reference: &Results) -> Result<Strin
     }
     Ok(format!(
         "- {target}: in {} of {} vertex shaders the reference's program has the size of its binning program, within one instruction ({}): \
-         nothing reads the outputs of a shader with a generated counterpart that has no use for them, so the reference was given less to do. \
-         We write all outputs.{ratios}\n",
+         nothing reads their outputs in the generated counterpart (or they have none), so the reference was given less to do; \
+         we write all outputs that a shader has.{ratios}\n",
         alike.len(),
         render.len(),
         by.join(", ")
