@@ -378,9 +378,13 @@ mod tests {
         for file in files {
             let text = std::fs::read_to_string(&file).unwrap();
             let m = text::parse(&text).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+            let graphics = m.stage != Stage::Compute;
             let shape = Shape { workgroup: m.workgroup_items(), ..Shape::from_seed(0) };
             for seed in 0..12 {
-                let inputs = generate::inputs(seed, 1 + seed as u32 % 3, &shape);
+                let inputs = match m.stage {
+                    Stage::Compute => generate::inputs(seed, 1 + seed as u32 % 3, &shape),
+                    stage => generate::stage_inputs(seed, &m, &Shape::for_stage(seed, stage)),
+                };
                 for version in Version::ALL {
                     for level in [Level::O0, Level::O2] {
                         let mut options = judge::Options { level, ..judge::Options::default() };
@@ -392,9 +396,13 @@ mod tests {
                             options,
                             schedule: seed % 4,
                             low_limit: false,
-                            stage: Stage::Compute,
+                            stage: m.stage,
                         };
-                        if let Err(message) = case.run(&m, &inputs) {
+                        let ran = match graphics {
+                            true => case.run_stage(&m, &inputs),
+                            false => case.run(&m, &inputs),
+                        };
+                        if let Err(message) = ran {
                             panic!("{}: {}", file.display(), Failure { case, message });
                         }
                     }

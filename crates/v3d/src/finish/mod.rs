@@ -191,8 +191,14 @@ fn body(mut placed: Placed, branch: Option<(Branch, Block)>) -> Body {
     Body { slots: placed.slots, branch: Some(Jump { at, branch, to }) }
 }
 
-/// Rule 43 across the start of a block: a branch that comes first asks for sample flags that may have been set right before.
+/// Rules 18, 20 and 21, and rule 43, across the start of a block: the second part of a varying arrives in its first
+/// instruction; a branch that comes first asks for sample flags that may have been set right before.
 fn keep_apart(bodies: &mut [Body]) {
+    for b in bodies.iter_mut().filter(|b| b.branch.is_none()) {
+        if b.slots.last().is_some_and(Slot::takes_varying) {
+            b.slots.push(Slot::NOP);
+        }
+    }
     let sets = |s: &Slot| s.alu.parts().iter().any(|p| p.op == Op::Setmsf);
     let mut before = false;
     for b in bodies {
