@@ -1,5 +1,5 @@
 //! Shapes of graphics programs that other compilers got wrong, each as a real shader: compiled for both versions in several
-//! configurations, judged by checker A and the validator on the way, run on the simulator. What it gives must be what
+//! configurations, judged by checkers A and B and the validator on the way, run on the simulator. What it gives must be what
 //! the interpreter gives for the lowered form, bit for bit; what it stores, and integer colours, also what it gives for the
 //! source form. Each test also shows that the shape was there. Names are those of the collection of bug shapes; the shapes of
 //! compute programs are in `crates/v3d/tests/shapes.rs`.
@@ -267,7 +267,7 @@ fn judge(shader: &Shader) -> Vec<Made> {
     let mut list = Vec::new();
     for version in Version::ALL {
         for &binning in variants {
-            let mut natural = Options::default();
+            let mut natural = Options { verify: true, ..Options::default() };
             natural.shape.binning = binning;
             for options in [
                 natural,
