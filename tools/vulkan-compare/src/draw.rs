@@ -82,14 +82,28 @@ pub fn format(format: Format) -> Result<vk::Format> {
 
 /// What a module binds, by set and binding.
 pub fn bound(words: &[u32]) -> BTreeMap<(u32, u32), Kind> {
+    declared(words).into_iter().collect()
+}
+
+/// Two declarations of different kinds have the same place.
+pub fn has_conflicts(words: &[u32]) -> bool {
+    let all = declared(words);
+    let chosen: BTreeMap<(u32, u32), Kind> = all.iter().copied().collect();
+    all.iter().any(|(place, kind)| chosen.get(place) != Some(kind))
+}
+
+/// Every declaration; an array is of the kind of its elements.
+fn declared(words: &[u32]) -> Vec<((u32, u32), Kind)> {
     let (mut pointers, mut sampled, mut images, mut samplers) =
         (BTreeMap::new(), BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    let mut arrays = BTreeMap::new();
     let (mut sets, mut bindings, mut variables) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
     for i in instructions(words) {
         match (i[0] & 0xffff, i.len()) {
             (25, _) => drop(images.insert(i[1])),
             (26, _) => drop(samplers.insert(i[1])),
             (27, _) => drop(sampled.insert(i[1])),
+            (28, 4..) => drop(arrays.insert(i[1], i[2])),
             (32, 4..) => drop(pointers.insert(i[1], i[3])),
             (59, 4..) => variables.push((i[2], i[1])),
             (71, 4..) if i[2] == 34 => drop(sets.insert(i[1], i[3])),
@@ -97,17 +111,18 @@ pub fn bound(words: &[u32]) -> BTreeMap<(u32, u32), Kind> {
             _ => {}
         }
     }
-    let mut out = BTreeMap::new();
+    let mut out = Vec::new();
     for (id, pointer) in variables {
         let (Some(&set), Some(&binding)) = (sets.get(&id), bindings.get(&id)) else { continue };
         let ty = pointers.get(&pointer).copied().unwrap_or(0);
+        let ty = arrays.get(&ty).copied().unwrap_or(ty);
         let kind = match ty {
             _ if sampled.contains(&ty) => Kind::Combined,
             _ if images.contains(&ty) => Kind::Image,
             _ if samplers.contains(&ty) => Kind::Sampler,
             _ => Kind::Uniform,
         };
-        out.insert((set, binding), kind);
+        out.push(((set, binding), kind));
     }
     out
 }

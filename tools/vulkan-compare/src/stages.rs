@@ -48,6 +48,9 @@ pub fn load(corpus: &Corpus, file: &str) -> Result<Subject, String> {
     if corpus::uses_loose_functions(&words) {
         return Err("uses functions that are allowed large errors".to_owned());
     }
+    if draw::has_conflicts(&words) {
+        return Err("two declarations of different kinds at one binding".to_owned());
+    }
     let modules = kempe_front::from_spirv(file, &words, &Default::default()).map_err(|e| e.to_string())?;
     let module = modules.into_iter().next().ok_or("no entry point")?;
     if let Err(e) = kempe_ir::verify::verify(&module) {
@@ -92,6 +95,9 @@ pub fn load(corpus: &Corpus, file: &str) -> Result<Subject, String> {
                     Slot::FragDepth => depth = true,
                     _ => return Err(format!("writes {:?}", io.slot)),
                 }
+            }
+            (_, Imm::Sample(imm)) if imm.pixels => {
+                return Err("coordinates in texels, which Vulkan has not".to_owned());
             }
             (Op::Builtin, Imm::Builtin(Builtin::PointCoord(_))) => {
                 return Err("reads a place in a point".to_owned());
@@ -369,6 +375,18 @@ impl Run {
         }
     }
 
+    /// The textures and samplers, for messages.
+    fn given(&self) -> String {
+        let images = self.inputs.images.iter();
+        let images = images.map(|i| {
+            format!("{}:{} {:?} of {:?}", i.set, i.binding, i.desc.format, i.desc.extent)
+                + &format!(" x {}", i.desc.levels)
+        });
+        let samplers =
+            self.inputs.samplers.iter().map(|s| format!("{}:{} {:?}", s.set, s.binding, s.sampler));
+        images.chain(samplers).collect::<Vec<_>>().join(", ")
+    }
+
     /// What is seen: to tell runs apart.
     fn seen(&self) -> Vec<Option<u32>> {
         let values = self.expected.iter().flat_map(|e| e.values.values());
@@ -437,7 +455,8 @@ pub fn compare(
     let (mut worst, mut words, mut within, mut quads) = (0f64, 0, 0, 0);
     for (seed, run) in &runs {
         let targets = drawn(device, &subject, run).map_err(|e| ("unusable", format!("the driver: {e}")))?;
-        let part = judge(&subject, run, &targets).map_err(|e| ("MISMATCH", format!("seed {seed}: {e}")))?;
+        let part = judge(&subject, run, &targets);
+        let part = part.map_err(|e| ("MISMATCH", format!("seed {seed}: {e}; {}", run.given())))?;
         worst = worst.max(part);
         words += run.decided;
         within += run.within;

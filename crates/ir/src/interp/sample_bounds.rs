@@ -6,8 +6,8 @@ use super::run::{Batch, Runner};
 use super::sample::SampleAccess;
 use crate::bounds::ulp;
 use crate::exec::{LANES, PlacedImage};
-use crate::image::{Component, Dim, level_extent};
-use crate::sample::{Compare, Filter, Level, Lookup, Request, Sampler, coordinates, face};
+use crate::image::{Component, Dim, Texel, level_extent};
+use crate::sample::{Compare, Filter, Level, Lookup, Request, Sampler, Wrap, coordinates, face};
 use crate::types::Type;
 
 /// Where the operands stand, and how they are used.
@@ -21,6 +21,8 @@ pub(super) struct Operand<'a> {
     pub cube: bool,
 }
 
+/// Texels (of the first level) that a coordinate may be off.
+const FARTHEST: f64 = 0.25;
 /// Steps of coordinates and weights.
 const STEP: f64 = 1.0 / 256.0;
 /// Rounding of a coordinate, as a part of its size in texels.
@@ -28,6 +30,8 @@ const ROUNDING: f64 = 1.0 / (1 << 20) as f64;
 /// Levels that are computed from differences: distance that is allowed, and for cubes.
 const LEVEL: f64 = 0.125;
 const CUBE_LEVEL: f64 = 2.0;
+/// log2 of the square root of 3, and of that times the square root of 2.
+const GRADIENT: [f64; 2] = [0.7925, 1.2925];
 /// Roundings of the means of a lookup.
 const MEANS: f64 = 8.0;
 
@@ -101,6 +105,18 @@ impl Runner<'_> {
         }
         let levels = self.levels(b, a, image, sampler, q, o, lane, at, errors.get(n..).unwrap_or(&[]))?;
         let d = self.distances(image, sampler, q, o, &e);
+        // Ends that are farther apart than a texel may agree by chance.
+        let texels = |k: usize| match o.cube {
+            true => {
+                d[k] * image.desc.extent[0] as f64
+                    / (2.0 * q.at.iter().fold(0f32, |m, c| m.max(c.abs())) as f64)
+            }
+            false if sampler.unnormalised => d[k],
+            false => d[k] * image.desc.extent[k] as f64,
+        };
+        if !(0..o.own).all(|k| texels(k) <= FARTHEST) {
+            return None;
+        }
         let linear = [sampler.magnify, sampler.minify].contains(&Filter::Linear)
             && a.info.component == Component::F32
             && a.imm.lookup == Lookup::Color;
@@ -108,12 +124,34 @@ impl Runner<'_> {
             return None;
         }
         let middle = self.look_up(a, image, sampler, q);
-        let mut far = [0f64; 4];
-        let mut most = 0f64;
-        let mut same = true;
+        let mut spread = Spread { far: [0.0; 4], most: 0.0, same: true };
+        // How far the level alone may move the result.
+        let mut by_level = [0f64; 4];
+        // What is looked up: sampler, level, and what it is compared with.
+        let mut cases: Vec<(Sampler, f32, Texel)> = Vec::new();
+        if linear_between(sampler, image)
+            && a.imm.lookup == Lookup::Color
+            && a.info.component == Component::F32
+        {
+            // Each level rounds coordinates on its own, so their differences need not cancel in the mean.
+            for &level in &levels {
+                let other = self.look_up(a, image, sampler, &Request { level, ..*q });
+                spread.add(&middle, &other);
+            }
+            by_level = std::mem::take(&mut spread.far);
+            for level in whole_levels(sampler, image, &levels) {
+                for filter in [sampler.magnify, sampler.minify] {
+                    let one = alone(sampler, filter);
+                    let own = self.look_up(a, image, &one, &Request { level, ..*q });
+                    cases.push((one, level, own));
+                }
+            }
+        } else {
+            cases.extend(levels.iter().map(|&level| (*sampler, level, middle)));
+        }
         let ends = |d: f64| if d == 0.0 { vec![0.0] } else { vec![-d, d] };
         let axis = |k: usize| ends(d.get(k).copied().unwrap_or(0.0));
-        for &level in &levels {
+        for (sampler, level, own) in &cases {
             for &x in &axis(0) {
                 for &y in &axis(1) {
                     for &z in &axis(2) {
@@ -121,21 +159,19 @@ impl Runner<'_> {
                             let move_by = |c: f32, d: f64| (c as f64 + d) as f32;
                             let q = Request {
                                 at: [move_by(q.at[0], x), move_by(q.at[1], y), move_by(q.at[2], z)],
-                                level,
+                                level: *level,
                                 reference: q.reference.map(|c| move_by(c, r)),
                                 ..*q
                             };
-                            let other = self.look_up(a, image, sampler, &q);
-                            same &= other == middle;
-                            for k in 0..4 {
-                                let [v, w] = [middle[k], other[k]].map(|w| f32::from_bits(w) as f64);
-                                far[k] = far[k].max((v - w).abs());
-                                most = most.max(w.abs());
-                            }
+                            spread.add(own, &self.look_up(a, image, sampler, &q));
                         }
                     }
                 }
             }
+        }
+        let Spread { mut far, most, same } = spread;
+        for (far, by_level) in far.iter_mut().zip(by_level) {
+            *far += by_level;
         }
         if a.info.component != Component::F32 {
             return Some(if same { [Shadow::Exact; 4] } else { UNDECIDED });
@@ -143,7 +179,7 @@ impl Runner<'_> {
         if !most.is_finite() {
             return None;
         }
-        let means = linear || sampler.mip == Filter::Linear && image.desc.levels > 1;
+        let means = linear || linear_between(sampler, image);
         let rounding = if means { MEANS * ulp(Type::F32, most.max(largest(self, image))) } else { 0.0 };
         Some(far.map(|far| match 2.0 * far + rounding {
             0.0 => Shadow::Exact,
@@ -174,7 +210,9 @@ impl Runner<'_> {
                 let at = q.at[k] as f64 * level_extent(image.desc.extent[k], l) as f64 * 256.0;
                 at == at.floor() && at.abs() < 65536.0
             });
-            if e[k] == 0.0 && (levels || sampler.unnormalised && texels == texels.floor()) {
+            // A mirrored coordinate may be mirrored before a texel is chosen: other texels at edges.
+            let mirrored = matches!(sampler.wrap[k], Wrap::Mirror | Wrap::MirrorOnce);
+            if e[k] == 0.0 && !mirrored && (levels || sampler.unnormalised && texels == texels.floor()) {
                 return 0.0;
             }
             // A step of the smallest level is the widest.
@@ -215,7 +253,9 @@ impl Runner<'_> {
                 if rest.iter().take(2 * o.own).any(|&e| e != 0.0) {
                     return None;
                 }
-                (q.level as f64 - LEVEL, q.level as f64 + LEVEL)
+                // Half a level between the largest component and the length of two of them, and a little more for three; upwards as much and a
+                // half.
+                (q.level as f64 - GRADIENT[0] - LEVEL, q.level as f64 + GRADIENT[1] + LEVEL)
             }
             _ if !o.quads => (q.level as f64 - own - STEP, q.level as f64 + own + STEP),
             _ => {
@@ -247,6 +287,7 @@ impl Runner<'_> {
         Some(list)
     }
 
+    /// Scale of a lane: the least that is allowed, ours, the largest that is allowed.
     fn difference(
         &self,
         image: &PlacedImage,
@@ -254,7 +295,7 @@ impl Runner<'_> {
         o: &Operand,
         lane: usize,
         at: &[Row32; 3],
-    ) -> f64 {
+    ) -> [f64; 3] {
         let length = |i: usize| match o.cube {
             true => (0..3).fold(0f32, |m, k| m.max(f32::from_bits(at[k][i]).abs())),
             false => 1.0,
@@ -266,12 +307,11 @@ impl Runner<'_> {
             _ => image.desc.extent[k] as f64,
         };
         let of = |bit: usize| {
-            let sum: f64 = (0..coordinates(image.desc.dim))
-                .map(|k| ((c(k, lane | bit) - c(k, lane & !bit)) * size(k)).powi(2))
-                .sum();
-            sum.sqrt()
+            let one = |k: usize| ((c(k, lane | bit) - c(k, lane & !bit)) * size(k)).abs();
+            scales((0..coordinates(image.desc.dim)).map(one))
         };
-        of(1).max(of(2))
+        let (x, y) = (of(1), of(2));
+        std::array::from_fn(|k| x[k].max(y[k]))
     }
 
     fn middle(
@@ -282,7 +322,7 @@ impl Runner<'_> {
         lane: usize,
         at: &[Row32; 3],
     ) -> f64 {
-        self.difference(image, sampler, o, lane, at).log2().max(-126.0)
+        self.difference(image, sampler, o, lane, at)[1].log2().max(-126.0)
     }
 
     /// Least and largest level that any lane of the quad may have computed.
@@ -306,12 +346,67 @@ impl Runner<'_> {
             e += 2.0 * most * size;
         }
         let list = (first..first + 4).map(|i| self.difference(image, sampler, o, i, at));
-        let (low, high) = list.fold((f64::MAX, 0f64), |(l, h), v| (l.min(v), h.max(v)));
+        let (low, high) = list.fold((f64::MAX, 0f64), |(l, h), [least, _, most]| (l.min(least), h.max(most)));
         if !high.is_finite() {
             return None;
         }
         Some(((low - e).max(0.0).log2().max(-126.0), (high + e).log2().max(-126.0)))
     }
+}
+
+/// How far results lie apart.
+struct Spread {
+    far: [f64; 4],
+    /// The largest magnitude.
+    most: f64,
+    same: bool,
+}
+
+impl Spread {
+    fn add(&mut self, own: &Texel, other: &Texel) {
+        self.same &= own == other;
+        for k in 0..4 {
+            let [v, w] = [own[k], other[k]].map(|w| f32::from_bits(w) as f64);
+            self.far[k] = self.far[k].max((v - w).abs());
+            self.most = self.most.max(w.abs());
+        }
+    }
+}
+
+/// The result may be a mean of two levels.
+fn linear_between(sampler: &Sampler, image: &PlacedImage) -> bool {
+    sampler.mip == Filter::Linear && image.desc.levels > 1
+}
+
+/// A sampler that reads one whole level with one filter.
+fn alone(sampler: &Sampler, filter: Filter) -> Sampler {
+    Sampler {
+        magnify: filter,
+        minify: filter,
+        mip: Filter::Nearest,
+        min_level: 0.0,
+        max_level: 1000.0,
+        bias: 0.0,
+        ..*sampler
+    }
+}
+
+/// The levels that a mean may be made of.
+fn whole_levels(sampler: &Sampler, image: &PlacedImage, levels: &[f32]) -> Vec<f32> {
+    let top = (image.desc.levels - 1) as f32;
+    let used = |l: f32| (l + sampler.bias).max(sampler.min_level).min(sampler.max_level).max(0.0).min(top);
+    let mut out: Vec<f32> = levels.iter().flat_map(|&l| [used(l).floor(), used(l).ceil()]).collect();
+    out.sort_by(f32::total_cmp);
+    out.dedup();
+    out
+}
+
+/// What Vulkan ("Scale Factor Operation") allows for the length of a difference: the largest component to the square root of two times
+/// the sum of them; ours in the middle.
+fn scales(components: impl Iterator<Item = f64>) -> [f64; 3] {
+    let (largest, squares, sum) =
+        components.fold((0f64, 0f64, 0f64), |(m, q, s), c| (m.max(c), q + c * c, s + c));
+    [largest, squares.sqrt(), std::f64::consts::SQRT_2 * sum]
 }
 
 type Row32 = [u32; LANES];

@@ -144,3 +144,43 @@ fn lookups() {
     assert_eq!(get(0, 2), some([0.0, 1.0, 0.0, 1.0, 0.0, 2.0, 0.0, 2.0]));
     assert!(get(1, 0)[..4].iter().all(Option::is_some) && get(1, 0)[4..].iter().all(Option::is_none));
 }
+
+/// Bounds of outputs: what is exact stays so, a derivative of a curve may be that of the other row, a lookup depends on how far its
+/// coordinate may be off.
+#[test]
+fn bounds_of_outputs() {
+    let text = "module \"f\" fragment\nworkgroup 1 1 1\n\
+        resource @0 texture set 0 binding 1 elements 1 size 0 stride 0 readonly float 2d \"t\"\nfunc\nb0:\n  \
+        %0:f32 = input.f32 <location 0 component 0>\n  %1:f32 = input.f32 <location 0 component 1>\n  \
+        %2:f32 = fmul.f32 %0, %1\n  %3:f32 = ddx.f32 %0\n  %4:f32 = ddx.f32 %2\n  %5:f32 = fsqrt.f32 %1\n  \
+        %6:f32 = sample_implicit.f32 <@0 color implicit mask 1> %0, %0\n  \
+        %7:f32 = sample_implicit.f32 <@0 color implicit mask 1> %5, %0\n  \
+        output.f32 <location 0 component 0> %3\n  output.f32 <location 0 component 1> %4\n  \
+        output.f32 <location 0 component 2> %6\n  output.f32 <location 0 component 3> %7\n  return\n";
+    let m = crate::text::parse(text).unwrap_or_else(|e| panic!("{e}"));
+    crate::verify::verify(&m).unwrap_or_else(|e| panic!("{e:#?}"));
+    let info = m.resources[crate::Res(0)].image.unwrap();
+    let desc = crate::image::ImageDesc::new(&info, crate::image::Format::R32f, &[2, 2]);
+    let mut inputs = Inputs::new([0; 3]);
+    let bytes = [0.0f32, 1.0, 2.0, 4.0].iter().flat_map(|v| v.to_le_bytes()).collect();
+    inputs.images.push(crate::exec::ImageInput { set: 0, binding: 1, element: 0, desc, bytes });
+    let sampler =
+        crate::sample::Sampler { wrap: [crate::sample::Wrap::Clamp; 3], ..crate::sample::Sampler::default() };
+    inputs.samplers.push(crate::exec::SamplerInput { set: 0, binding: 1, element: 0, sampler });
+    let values = [[0.5f32, 0.625, 0.5, 0.625], [0.25, 0.25, 0.5, 0.5]].map(|l| l.map(f32::to_bits).to_vec());
+    inputs.stage = Some(StageInputs {
+        invocations: 4,
+        values: (0..2).map(|k| ((Slot::Location(0), k as u8), values[k].clone())).collect(),
+        ..StageInputs::default()
+    });
+    let env = Environment::new(&m, &inputs, Sizes::source()).unwrap();
+    let options = Options { bounds: true, ..Options::source() };
+    let outcome = Program::new(&m).unwrap().run(&env, &options).unwrap();
+    let known = |component: u8| outcome.output_bounds[&(Slot::Location(0), component, 0)][0];
+    assert_eq!(known(0), Shadow::Exact);
+    // The products of the rows differ by 1/32 and 1/16.
+    assert!(matches!(known(1), Shadow::Float(e) if (0.03125..0.032).contains(&e)), "{:?}", known(1));
+    assert!(matches!(known(2), Shadow::Float(e) if e < 1e-5), "{:?}", known(2));
+    // A step of 1/256 on a slope of 1 or 2 texels, twice.
+    assert!(matches!(known(3), Shadow::Float(e) if (1.0 / 256.0..0.05).contains(&e)), "{:?}", known(3));
+}
