@@ -380,7 +380,7 @@ pub fn generated(seed: u64, stage: Stage, targets: &[Version], each: u32, verbos
     let mut tally = Tally::default();
     for &version in targets {
         let mut how = options(&mut r);
-        how.back.shape.binning = stage == Stage::Vertex && seed % 3 == 0;
+        how.back.shape.binning = stage == Stage::Vertex && seed.is_multiple_of(3);
         let inputs = (0..3)
             .map(|k| match stage {
                 Stage::Compute => generate::inputs(seed ^ k << 40, 1 + k as u32, &shape),
@@ -422,7 +422,7 @@ fn of_corpus(e: &corpus::Entry, n: u64, targets: &[Version], each: u32, verbose:
     let mut tally = Tally::default();
     for &version in targets {
         let mut how = options(&mut r);
-        how.back.shape.binning = m.stage == Stage::Vertex && n % 3 == 0;
+        how.back.shape.binning = m.stage == Stage::Vertex && n.is_multiple_of(3);
         let Some(c) = compiled(m, version, &how).filter(|c| c.0.code.words.len() <= MAX_WORDS) else {
             continue;
         };

@@ -1,15 +1,17 @@
 //! Compares the interpreter with a Vulkan driver that runs on the CPU, an independent implementation of SPIR-V.
 //!
-//!     vulkan-compare                     the modules of modules.txt, and every sixth of graphics.txt
-//!     vulkan-compare --choose N          prints up to N modules of each collection that can be compared (uses the
-//!                                        interpreter only: what the driver says has no influence)
-//!     vulkan-compare FILE...             these modules of the corpus
-//!     vulkan-compare --print FILE        the module in source form
-//!     vulkan-compare --graphics [FILE...]      fragment modules: those of graphics.txt; see `stages.rs`
-//!     vulkan-compare --graphics --quick        every sixth of them
-//!     vulkan-compare --graphics --choose N
-//!     vulkan-compare --pictures FILE...  scenes, drawn by both; see `pictures.rs`
-//!     vulkan-compare --keep FOLDER --pictures FILE...   and the driver's pictures written
+//! ```text
+//! vulkan-compare                     the modules of modules.txt, and every sixth of graphics.txt
+//! vulkan-compare --choose N          prints up to N modules of each collection that can be compared (uses the
+//!                                    interpreter only: what the driver says has no influence)
+//! vulkan-compare FILE...             these modules of the corpus
+//! vulkan-compare --print FILE        the module in source form
+//! vulkan-compare --graphics [FILE...]      fragment modules: those of graphics.txt; see `stages.rs`
+//! vulkan-compare --graphics --quick        every sixth of them
+//! vulkan-compare --graphics --choose N
+//! vulkan-compare --pictures FILE...  scenes, drawn by both; see `pictures.rs`
+//! vulkan-compare --keep FOLDER --pictures FILE...   and the driver's pictures written
+//! ```
 //!
 //! `docs/bounds.md` says what is compared and what counts. Exit code: 0 when every module agrees, 1 when one does not,
 //! 77 when there is no such driver or no corpus. Every module runs in a process of its own, so that a crash of the
