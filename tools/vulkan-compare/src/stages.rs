@@ -229,11 +229,14 @@ impl Plane {
     }
 }
 
+/// A value of each lane with how far it may be off, where there is one.
+type Lanes = [Option<(u32, Shadow)>; 4];
+
 /// What the interpreter says of a quad.
 struct Expected {
     quad: usize,
     /// By place and component, for each lane.
-    values: BTreeMap<(Slot, u8), [Option<(u32, Shadow)>; 4]>,
+    values: BTreeMap<(Slot, u8), Lanes>,
     /// Without effect at the end.
     killed: [bool; 4],
 }
