@@ -266,8 +266,7 @@ impl Runner<'_> {
                 (low + bias - own - LEVEL, high + bias + own + LEVEL)
             }
         };
-        let wide =
-            if o.cube && o.quads || o.cube && a.imm.level == Level::Gradient { CUBE_LEVEL } else { 0.0 };
+        let wide = if o.cube && (o.quads || a.imm.level == Level::Gradient) { CUBE_LEVEL } else { 0.0 };
         let (low, high) = (low - wide, high + wide);
         let mut list = vec![low as f32];
         // Halves, where nearest levels change, and whole ones; bias of the sampler is in 16ths.
