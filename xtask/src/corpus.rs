@@ -2,6 +2,7 @@
 //!
 //! The corpus lies outside of the project: in the folder `corpus` of `KEMPE_SHARED`, or of `../shared`.
 
+use kempe_ir::Module;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
@@ -74,6 +75,16 @@ fn bits(ty: &str, value: &str) -> Option<u64> {
 }
 
 impl Entry {
+    /// The module in source form, specialised with its suggested values.
+    pub fn module(&self) -> Result<Module, String> {
+        let bytes = std::fs::read(&self.path).map_err(|e| e.to_string())?;
+        let options =
+            kempe_front::Options { spec: self.suggested.clone(), ..kempe_front::Options::default() };
+        let modules = kempe_front::compile(&self.file, &bytes, kempe_front::Language::Spirv, &options)
+            .map_err(|e| e.to_string())?;
+        modules.into_iter().next().ok_or_else(|| "no entry point".to_owned())
+    }
+
     /// It uses images or textures.
     pub fn has_images(&self) -> bool {
         self.features.contains("texture") || self.features.contains("image")

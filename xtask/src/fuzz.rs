@@ -10,7 +10,7 @@
 //! Graphics stages (`--stage`) are judged in their source form against the optimised forms too, and vertex programs as both of
 //! their variants ([`crate::stages`]).
 
-use crate::judge::{self, Trouble};
+use crate::judge;
 use crate::stages;
 use kempe_ir::exec::Inputs;
 use kempe_ir::generate::{self, Shape, generate};
@@ -19,7 +19,6 @@ use kempe_ir::{Module, Stage, reduce, text};
 use kempe_opt::Level;
 use kempe_v3d::instr::Version;
 use rayon::prelude::*;
-use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -94,11 +93,8 @@ fn cases(seed: u64, targets: &[Version], verify: bool, stage: Stage) -> (Module,
 
 impl Case {
     fn run_stage(&self, m: &Module, inputs: &Inputs) -> Result<(), String> {
-        let against = |other: &stages::Other| match stages::compare(m, other, inputs, self.schedule) {
-            Ok(_) => Ok(()),
-            Err(Trouble::Input(stop)) => Err(format!("interpreter: {stop}")),
-            Err(Trouble::Setup(s)) => Err(format!("setup: {s}")),
-            Err(Trouble::Wrong(s)) => Err(format!("wrong: {s}")),
+        let against = |other: &stages::Other| {
+            stages::compare(m, other, inputs, self.schedule).map(|_| ()).map_err(|t| t.to_string())
         };
         against(&stages::forms(m, &[self.options.level])?)?;
         let mut made = Vec::new();
@@ -117,18 +113,9 @@ impl Case {
             }
             let made = judge::make(m, self.version, &self.options)
                 .map_err(|e| if e.internal { format!("bug: {e}") } else { format!("not compiled: {e}") })?;
-            match judge::compare(&made, inputs, self.schedule) {
-                Ok(_) => Ok(()),
-                Err(Trouble::Input(stop)) => Err(format!("interpreter: {stop}")),
-                Err(Trouble::Setup(s)) => Err(format!("setup: {s}")),
-                Err(Trouble::Wrong(s)) => Err(format!("wrong: {s}")),
-            }
+            judge::compare(&made, inputs, self.schedule).map(|_| ()).map_err(|t| t.to_string())
         };
-        let result = std::panic::catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|p| {
-            let text = p.downcast_ref::<String>().cloned();
-            let text = text.or_else(|| p.downcast_ref::<&str>().map(|s| (*s).to_owned()));
-            Err(format!("panic: {}", text.unwrap_or_default()))
-        });
+        let result = judge::caught(run).unwrap_or_else(Err);
         match result {
             Err(e) if self.low_limit && e.starts_with("not compiled: out of registers") => Ok(()),
             // Rule 55: asked for 4 threads, where only 2 will do.
@@ -378,7 +365,6 @@ mod tests {
         for file in files {
             let text = std::fs::read_to_string(&file).unwrap();
             let m = text::parse(&text).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
-            let graphics = m.stage != Stage::Compute;
             let shape = Shape { workgroup: m.workgroup_items(), ..Shape::from_seed(0) };
             for seed in 0..12 {
                 let inputs = match m.stage {
@@ -398,11 +384,7 @@ mod tests {
                             low_limit: false,
                             stage: m.stage,
                         };
-                        let ran = match graphics {
-                            true => case.run_stage(&m, &inputs),
-                            false => case.run(&m, &inputs),
-                        };
-                        if let Err(message) = ran {
+                        if let Err(message) = case.run(&m, &inputs) {
                             panic!("{}: {}", file.display(), Failure { case, message });
                         }
                     }

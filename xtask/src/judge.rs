@@ -2,13 +2,16 @@
 //! on the final words. They must agree bit for bit.
 
 use kempe::run::{RunOptions, run_artifact};
+use kempe_ir::Module;
 use kempe_ir::exec::{Environment, Inputs, Sizes};
-use kempe_ir::{Module, interp};
+use kempe_ir::inputs::Verdict;
+use kempe_ir::interp::{self, Stop};
 use kempe_mir::Artifact;
 use kempe_opt::Level;
 use kempe_v3d::compile::{self, CompileError};
 use kempe_v3d::instr::Version;
 use kempe_v3d::sim::Start;
+use std::panic::AssertUnwindSafe;
 
 /// A module made for one target: what runs, and what it must equal.
 pub struct Made {
@@ -73,6 +76,36 @@ pub enum Trouble {
     Setup(String),
     /// The judge objects.
     Wrong(String),
+}
+
+impl Trouble {
+    /// What the search for inputs is to do about it; an objection is nothing that other inputs are needed for.
+    pub fn verdict(self) -> Verdict {
+        match self {
+            Trouble::Input(Stop::Fault { fault, .. }) => Verdict::Outside(fault),
+            Trouble::Input(stop) => Verdict::Useless(stop.to_string()),
+            Trouble::Setup(s) | Trouble::Wrong(s) => Verdict::Useless(s),
+        }
+    }
+}
+
+impl std::fmt::Display for Trouble {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Trouble::Input(stop) => write!(f, "interpreter: {stop}"),
+            Trouble::Setup(s) => write!(f, "setup: {s}"),
+            Trouble::Wrong(s) => write!(f, "wrong: {s}"),
+        }
+    }
+}
+
+/// Runs something that should not panic; if it does, gives what it said.
+pub fn caught<T>(run: impl FnOnce() -> T) -> Result<T, String> {
+    std::panic::catch_unwind(AssertUnwindSafe(run)).map_err(|p| {
+        let text = p.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| p.downcast_ref::<&str>().map(|s| (*s).to_owned()));
+        format!("panic: {}", text.unwrap_or_default())
+    })
 }
 
 /// Most steps of one run of the interpreter.

@@ -15,7 +15,7 @@
 mod change;
 
 use crate::corpus;
-use crate::judge::{self, Made, Trouble};
+use crate::judge::{self, Made};
 use crate::stages::{self, Ran};
 use change::Label;
 use kempe::run::{RunOptions, run_artifact};
@@ -221,7 +221,8 @@ impl Subject {
                     Want::Buffers(b) => b,
                     Want::Stage(want, steps) => {
                         let got = stages::run_code(&made, inputs, schedule, *steps);
-                        let same = got.map_err(trouble).and_then(|(got, _)| stages::same(want, &got));
+                        let same =
+                            got.map_err(|t| t.to_string()).and_then(|(got, _)| stages::same(want, &got));
                         if let Err(how) = same {
                             return Some(how);
                         }
@@ -356,13 +357,6 @@ impl Subject {
     }
 }
 
-fn trouble(t: Trouble) -> String {
-    match t {
-        Trouble::Input(stop) => stop.to_string(),
-        Trouble::Setup(s) | Trouble::Wrong(s) => s,
-    }
-}
-
 fn options(r: &mut Random) -> judge::Options {
     let level = [Level::O0, Level::O1, Level::O2, Level::O2][r.below(4) as usize];
     let mut options = judge::Options { level, ..judge::Options::default() };
@@ -402,19 +396,13 @@ const MAX_STEPS: u64 = 100_000;
 
 /// All mutants of one module of the corpus.
 fn of_corpus(e: &corpus::Entry, n: u64, targets: &[Version], each: u32, verbose: bool) -> Option<Tally> {
-    let bytes = std::fs::read(&e.path).ok()?;
-    let how = kempe_front::Options { spec: e.suggested.clone(), ..kempe_front::Options::default() };
-    let modules = kempe_front::compile(&e.file, &bytes, kempe_front::Language::Spirv, &how).ok()?;
-    let m = modules.first()?;
+    let m = &e.module().ok()?;
     let usage = Usage::scan(m);
     let mut inputs = Vec::new();
     for seed in 0..3 {
         let found = search(m, &usage, seed, |i| match judge::screen(m, i) {
             Ok(()) => Verdict::Fine,
-            Err(judge::Trouble::Input(kempe_ir::interp::Stop::Fault { fault, .. })) => {
-                Verdict::Outside(fault)
-            }
-            Err(t) => Verdict::Useless(format!("{t:?}")),
+            Err(t) => t.verdict(),
         });
         inputs.extend(found.ok());
     }

@@ -468,39 +468,32 @@ fn executed(version: Version, stage: &str, ours: &Results, reference: &Results) 
 
 /// Executed instructions of a module as compiled and without unrolling, on the first inputs that are of use.
 fn both_ways(e: &corpus::Entry, version: Version) -> Option<[u64; 2]> {
-    let bytes = std::fs::read(&e.path).ok()?;
-    let options = kempe_front::Options { spec: e.suggested.clone(), ..kempe_front::Options::default() };
-    let modules = kempe_front::compile(&e.file, &bytes, kempe_front::Language::Spirv, &options).ok()?;
-    let m = modules.first()?;
+    let m = e.module().ok()?;
     let levels = [kempe_opt::Level::O2, kempe_opt::Level::O1];
     let made: Vec<judge::Made> = levels
         .iter()
         .filter_map(|&level| {
-            judge::make(m, version, &judge::Options { level, ..judge::Options::default() }).ok()
+            judge::make(&m, version, &judge::Options { level, ..judge::Options::default() }).ok()
         })
         .collect();
     let [unrolled, rolled] = made.as_slice() else { return None };
-    let usage = Usage::scan(m);
+    let usage = Usage::scan(&m);
     for seed in 0..3 {
         let mut counts = None;
         let count = |made: &judge::Made, inputs: &Inputs| match m.stage {
             Stage::Compute => judge::compare(made, inputs, seed % 5).map(|a| a.counts.iter().sum::<u64>()),
             _ => stages::executed(made, inputs, seed % 5),
         };
-        let both = |inputs: &Inputs| {
-            judge::screen(m, inputs)?;
+        let both = |inputs: &Inputs| -> Result<_, judge::Trouble> {
+            judge::screen(&m, inputs)?;
             Ok([count(unrolled, inputs)?, count(rolled, inputs)?])
         };
-        let found = search(m, &usage, seed, |inputs| match both(inputs) {
+        let found = search(&m, &usage, seed, |inputs| match both(inputs) {
             Ok(c) => {
                 counts = Some(c);
                 Verdict::Fine
             }
-            Err(judge::Trouble::Input(kempe_ir::interp::Stop::Fault { fault, .. })) => {
-                Verdict::Outside(fault)
-            }
-            Err(judge::Trouble::Input(stop)) => Verdict::Useless(stop.to_string()),
-            Err(judge::Trouble::Setup(s) | judge::Trouble::Wrong(s)) => Verdict::Useless(s),
+            Err(t) => t.verdict(),
         });
         if found.is_ok() && counts.is_some() {
             return counts;

@@ -1,19 +1,19 @@
 //! Corpus modules on the simulator: `cargo xtask simulate [--want N] [--only TEXT] [--seeds N] [--target T]
-//! [--level 0|1|2] [--threads N] [--no-order] [--force-spill] [--images] [-v]`.
+//! [--level 0|1|2] [--threads N] [--max-registers N] [--no-order] [--force-spill] [--images] [-v]`.
 //!
 //! Each module is specialised with its suggested values and run on up to 16 seeds of random, bounded inputs; an input
 //! that leads outside of a buffer is replaced. On every input the simulator must equal the interpreter of the lowered
-//! form. With `--stage vertex|fragment|all` it runs graphics stages instead, see [`crate::stages`]. A module *counts* when at least 90 % of its words were executed over its seeds and outputs differ between them.
+//! form. A module *counts* when at least 90 % of its words were executed over its seeds and outputs differ between them. With
+//! `--stage vertex|fragment|all` it runs graphics stages instead, see [`crate::stages`].
 
 use crate::corpus::{self, Entry};
 use crate::judge::{self, Trouble};
+use kempe_ir::Module;
 use kempe_ir::exec::Inputs;
 use kempe_ir::inputs::{Usage, Verdict, search};
-use kempe_ir::interp::Stop;
 use kempe_v3d::instr::Version;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
-use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
 
 /// What became of a module.
@@ -35,54 +35,37 @@ pub enum Fate {
     Wrong(String),
 }
 
-/// Runs one module for one target.
-pub fn judge_entry(e: &Entry, version: Version, seeds: u32, options: &judge::Options) -> Fate {
-    let run = || one(e, version, seeds, options);
-    std::panic::catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|p| {
-        let text = p.downcast_ref::<String>().cloned();
-        let text = text.or_else(|| p.downcast_ref::<&str>().map(|s| (*s).to_owned()));
-        Fate::Wrong(format!("panic: {}", text.unwrap_or_default()))
-    })
+/// What one input showed of a module on which both sides agree.
+pub struct Agreed<T> {
+    /// Word by word (instruction by instruction): executed.
+    pub executed: Vec<bool>,
+    /// What tells runs apart.
+    pub output: T,
 }
 
-fn one(e: &Entry, version: Version, seeds: u32, how: &judge::Options) -> Fate {
-    let bytes = match std::fs::read(&e.path) {
-        Ok(b) => b,
-        Err(err) => return Fate::NotCompiled(err.to_string()),
-    };
-    let options = kempe_front::Options { spec: e.suggested.clone(), ..kempe_front::Options::default() };
-    let modules = match kempe_front::compile(&e.file, &bytes, kempe_front::Language::Spirv, &options) {
-        Ok(m) => m,
-        Err(err) => return Fate::NotCompiled(format!("{err}")),
-    };
-    let Some(m) = modules.first() else { return Fate::NotCompiled("no entry point".into()) };
-    let made = match judge::make(m, version, how) {
-        Ok(made) => made,
-        Err(err) => return Fate::NotCompiled(err.to_string()),
-    };
+/// Runs a module on its seeds: an input that leads outside is replaced, and enough is enough.
+pub fn over_seeds<T: PartialEq>(
+    m: &Module,
+    seeds: u32,
+    compare: impl Fn(&Inputs, u64) -> Result<Agreed<T>, Trouble>,
+) -> Fate {
     let usage = Usage::scan(m);
-    let mut executed = vec![0u64; made.artifact.code.len()];
-    let mut outputs: Vec<Vec<Vec<u8>>> = Vec::new();
-    let mut ran = 0;
-    let mut last = String::new();
-    for seed in 0..seeds as u64 {
-        let mut agreed = None;
-        let mut wrong = None;
-        let both =
-            |inputs: &Inputs| judge::screen(m, inputs).and_then(|()| judge::compare(&made, inputs, seed % 5));
-        let found = search(m, &usage, seed, |inputs| match both(inputs) {
-            Ok(a) if a.undefined => Verdict::Useless("it reads what was never written".into()),
+    let mut executed: Vec<bool> = Vec::new();
+    let (mut first, mut differ) = (None, false);
+    let (mut ran, mut last) = (0, String::new());
+    let coverage = |list: &[bool]| list.iter().filter(|&&e| e).count() as f64 / list.len().max(1) as f64;
+    for seed in 0..u64::from(seeds) {
+        let (mut agreed, mut wrong) = (None, None);
+        let found = search(m, &usage, seed, |inputs| match compare(inputs, seed % 5) {
             Ok(a) => {
                 agreed = Some(a);
                 Verdict::Fine
             }
-            Err(Trouble::Input(Stop::Fault { fault, .. })) => Verdict::Outside(fault),
-            Err(Trouble::Input(stop)) => Verdict::Useless(stop.to_string()),
-            Err(Trouble::Setup(s)) => Verdict::Useless(s),
             Err(Trouble::Wrong(s)) => {
                 wrong = Some(format!("seed {seed}: {s}"));
                 Verdict::Fine
             }
+            Err(t) => t.verdict(),
         });
         if let Some(w) = wrong {
             return Fate::Wrong(w);
@@ -90,30 +73,66 @@ fn one(e: &Entry, version: Version, seeds: u32, how: &judge::Options) -> Fate {
         match (found, agreed) {
             (Ok(_), Some(a)) => {
                 ran += 1;
-                for (n, c) in executed.iter_mut().zip(&a.counts) {
-                    *n += c;
+                executed.resize(a.executed.len(), false);
+                for (e, n) in executed.iter_mut().zip(&a.executed) {
+                    *e |= n;
                 }
-                outputs.push(a.output);
+                differ |= first.as_ref().is_some_and(|f| *f != a.output);
+                first.get_or_insert(a.output);
             }
             (Err(why), _) => last = why,
             (Ok(_), None) => {}
         }
-        // Enough is enough: covered, and two runs differ.
-        let covered = executed.iter().filter(|&&n| n > 0).count() as f64 / executed.len().max(1) as f64;
-        if ran >= 3 && covered >= 0.97 && outputs.windows(2).any(|w| w[0] != w[1]) {
+        if ran >= 3 && differ && coverage(&executed) >= 0.97 {
             break;
         }
     }
-    if ran == 0 {
-        return Fate::NoInput(last);
+    let coverage = coverage(&executed);
+    match ran {
+        0 => Fate::NoInput(last),
+        seeds if coverage >= 0.9 && differ => Fate::Counts { seeds, coverage },
+        seeds => Fate::Thin { seeds, coverage, differ },
     }
-    let coverage = executed.iter().filter(|&&n| n > 0).count() as f64 / executed.len().max(1) as f64;
-    let differ = outputs.windows(2).any(|w| w[0] != w[1]);
-    if coverage >= 0.9 && differ {
-        Fate::Counts { seeds: ran, coverage }
-    } else {
-        Fate::Thin { seeds: ran, coverage, differ }
+}
+
+/// Runs one module for one target.
+pub fn judge_entry(e: &Entry, version: Version, seeds: u32, options: &judge::Options) -> Fate {
+    judge::caught(|| one(e, version, seeds, options)).unwrap_or_else(Fate::Wrong)
+}
+
+fn one(e: &Entry, version: Version, seeds: u32, how: &judge::Options) -> Fate {
+    let m = match e.module() {
+        Ok(m) => m,
+        Err(err) => return Fate::NotCompiled(err),
+    };
+    let made = match judge::make(&m, version, how) {
+        Ok(made) => made,
+        Err(err) => return Fate::NotCompiled(err.to_string()),
+    };
+    over_seeds(&m, seeds, |inputs, schedule| {
+        judge::screen(&m, inputs)?;
+        let a = judge::compare(&made, inputs, schedule)?;
+        if a.undefined {
+            return Err(Trouble::Setup("it reads what was never written".into()));
+        }
+        Ok(Agreed { executed: a.counts.iter().map(|&n| n > 0).collect(), output: a.output })
+    })
+}
+
+/// How to compile, from the options of the command.
+pub fn options(args: &[String]) -> judge::Options {
+    let value = |name: &str| args.iter().position(|a| a == name).and_then(|n| args.get(n + 1));
+    let mut how = judge::Options::default();
+    match value("--level").map(String::as_str) {
+        Some("0") => how.level = kempe_opt::Level::O0,
+        Some("1") => how.level = kempe_opt::Level::O1,
+        _ => {}
     }
+    how.back.threads = value("--threads").and_then(|t| t.parse().ok());
+    how.back.max_registers = value("--max-registers").and_then(|n| n.parse().ok());
+    how.back.no_order = args.iter().any(|a| a == "--no-order");
+    how.back.force_spill = args.iter().any(|a| a == "--force-spill");
+    how
 }
 
 pub fn run(args: &[String]) -> ExitCode {
@@ -132,15 +151,7 @@ pub fn run(args: &[String]) -> ExitCode {
     let (want, seeds, step) = (number("--want", usize::MAX), number("--seeds", 16), number("--step", 1));
     let only = value("--only");
     let images = args.iter().any(|a| a == "--images");
-    let mut how = judge::Options::default();
-    match value("--level").as_deref() {
-        Some("0") => how.level = kempe_opt::Level::O0,
-        Some("1") => how.level = kempe_opt::Level::O1,
-        _ => {}
-    }
-    how.back.threads = value("--threads").and_then(|t| t.parse().ok());
-    how.back.no_order = args.iter().any(|a| a == "--no-order");
-    how.back.force_spill = args.iter().any(|a| a == "--force-spill");
+    let how = options(args);
     let entries = match corpus::entries() {
         Ok(e) => e,
         Err(e) => {

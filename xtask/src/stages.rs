@@ -1,5 +1,5 @@
 //! The judge of graphics stages: `cargo xtask simulate --stage vertex|fragment|all [--source] [--want N] [--step N]
-//! [--only TEXT] [--seeds N] [--target T] [--level 0|1|2] [--threads N] [--force-spill] [--max-registers N] [-v]`.
+//! [--only TEXT] [--seeds N] [--target T] [--level 0|1|2] [--threads N] [--max-registers N] [--no-order] [--force-spill] [-v]`.
 //!
 //! * Without `--source`: what code gives for vertices or fragments, and what it leaves in buffers and images, must be what the
 //!   interpreter gives for the lowered form, bit for bit. Vertex shaders are judged as both of their programs ([`Variant`]).
@@ -13,19 +13,17 @@
 
 use crate::corpus::{self, Entry};
 use crate::judge::{self, Trouble};
-use crate::simulate::{Fate, table};
+use crate::simulate::{self, Agreed, Fate, over_seeds, table};
 use kempe::run::{RunOptions, StageRun};
 use kempe_ir::analysis::Cfg;
 use kempe_ir::divergence::{self, Divergence};
 use kempe_ir::exec::{Environment, Inputs, Sizes};
-use kempe_ir::inputs::{Usage, Verdict, search};
-use kempe_ir::interp::{self, Stop};
+use kempe_ir::interp;
 use kempe_ir::io::{Slot, StageOutputs};
 use kempe_ir::{Module, Stage};
 use kempe_opt::Level;
 use kempe_v3d::instr::Version;
 use rayon::prelude::*;
-use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
 
 /// Which of the programs that are made of a shader.
@@ -282,53 +280,11 @@ fn seen(ran: &Ran) -> (Vec<Vec<u8>>, Vec<Option<u32>>) {
 
 /// Runs a module on its seeds.
 pub fn judge_module(m: &Module, other: &Other, seeds: u32) -> Fate {
-    let usage = Usage::scan(m);
-    let mut executed: Vec<bool> = Vec::new();
-    let (mut first, mut differ) = (None, false);
-    let (mut ran, mut last) = (0, String::new());
-    let coverage = |list: &[bool]| list.iter().filter(|&&e| e).count() as f64 / list.len().max(1) as f64;
-    for seed in 0..seeds as u64 {
-        let (mut agreed, mut wrong) = (None, None);
-        let found = search(m, &usage, seed, |inputs| match compare(m, other, inputs, seed % 5) {
-            Ok(a) => {
-                agreed = Some(a);
-                Verdict::Fine
-            }
-            Err(Trouble::Input(Stop::Fault { fault, .. })) => Verdict::Outside(fault),
-            Err(Trouble::Input(stop)) => Verdict::Useless(stop.to_string()),
-            Err(Trouble::Setup(s)) => Verdict::Useless(s),
-            Err(Trouble::Wrong(s)) => {
-                wrong = Some(format!("seed {seed}: {s}"));
-                Verdict::Fine
-            }
-        });
-        if let Some(w) = wrong {
-            return Fate::Wrong(w);
-        }
-        match (found, agreed) {
-            (Ok(_), Some(a)) => {
-                ran += 1;
-                executed.resize(a.executed.len(), false);
-                for (e, n) in executed.iter_mut().zip(&a.executed) {
-                    *e |= n;
-                }
-                let seen = seen(&a);
-                differ |= first.as_ref().is_some_and(|f| *f != seen);
-                first.get_or_insert(seen);
-            }
-            (Err(why), _) => last = why,
-            (Ok(_), None) => {}
-        }
-        if ran >= 3 && differ && coverage(&executed) >= 0.97 {
-            break;
-        }
-    }
-    let coverage = coverage(&executed);
-    match ran {
-        0 => Fate::NoInput(last),
-        seeds if coverage >= 0.9 && differ => Fate::Counts { seeds, coverage },
-        seeds => Fate::Thin { seeds, coverage, differ },
-    }
+    over_seeds(m, seeds, |inputs, schedule| {
+        let ran = compare(m, other, inputs, schedule)?;
+        let output = seen(&ran);
+        Ok(Agreed { executed: ran.executed, output })
+    })
 }
 
 /// How to judge.
@@ -343,23 +299,11 @@ pub struct How {
 
 /// Runs one module of the corpus.
 pub fn judge_entry(e: &Entry, how: &How) -> Fate {
-    let run = || match load(e) {
+    let run = || match e.module() {
         Ok(m) => judge_one(&m, how),
         Err(why) => Fate::NotCompiled(why),
     };
-    std::panic::catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|p| {
-        let text = p.downcast_ref::<String>().cloned();
-        let text = text.or_else(|| p.downcast_ref::<&str>().map(|s| (*s).to_owned()));
-        Fate::Wrong(format!("panic: {}", text.unwrap_or_default()))
-    })
-}
-
-fn load(e: &Entry) -> Result<Module, String> {
-    let bytes = std::fs::read(&e.path).map_err(|e| e.to_string())?;
-    let options = kempe_front::Options { spec: e.suggested.clone(), ..kempe_front::Options::default() };
-    let modules = kempe_front::compile(&e.file, &bytes, kempe_front::Language::Spirv, &options)
-        .map_err(|e| e.to_string())?;
-    modules.into_iter().next().ok_or_else(|| "no entry point".to_owned())
+    judge::caught(run).unwrap_or_else(Fate::Wrong)
 }
 
 fn judge_one(m: &Module, how: &How) -> Fate {
@@ -415,13 +359,7 @@ pub fn run(stage: &str, args: &[String]) -> ExitCode {
         .step_by(number("--step", 1).max(1))
         .take(number("--want", usize::MAX))
         .collect();
-    let mut options = judge::Options::default();
-    options.back.threads = value("--threads").and_then(|t| t.parse().ok());
-    options.back.force_spill = args.iter().any(|a| a == "--force-spill");
-    options.back.max_registers = value("--max-registers").and_then(|n| n.parse().ok());
-    if value("--level").is_some() {
-        options.level = levels.first().copied().unwrap_or(Level::O2);
-    }
+    let options = simulate::options(args);
     let targets: Vec<Option<Version>> = if source {
         vec![None]
     } else {
