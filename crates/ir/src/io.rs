@@ -114,6 +114,25 @@ impl IoImm {
     }
 }
 
+/// Numbers of the start words of graphics programs in lowered form (`docs/graphics.md`).
+pub mod start {
+    /// Of a fragment program.
+    pub const W: u64 = 0;
+    pub const CENTROID_W: u64 = 1;
+    pub const DEPTH: u64 = 2;
+    /// As f32; y follows.
+    pub const X: u64 = 3;
+    pub const FACING: u64 = 5;
+    pub const SAMPLES: u64 = 6;
+    pub const SAMPLE: u64 = 7;
+    /// All sample flags of a pixel: with one sample each stands for it.
+    pub const COVERED: u32 = 15;
+    /// Of a vertex program.
+    pub const INSTANCE: u64 = 0;
+    pub const BASE_INSTANCE: u64 = 1;
+    pub const VERTEX: u64 = 2;
+}
+
 /// What the invocations of a graphics stage are given: 32 bits for each scalar, by invocation.
 ///
 /// Fragments come in quads of four: upper left, upper right, lower left, lower right.

@@ -7,7 +7,7 @@
 use super::{Floats, Random, Ranges};
 use crate::eval;
 use crate::exec::{Inputs, LANES};
-use crate::io::{Interpolation, IoImm, Plane, Sampling, Slot, StageInputs, Viewport};
+use crate::io::{Interpolation, IoImm, Plane, Sampling, Slot, StageInputs, Viewport, start};
 use crate::module::*;
 use crate::ops::Op;
 use crate::types::Type;
@@ -94,18 +94,8 @@ fn vertices(interface: &Interface, ranges: &Ranges, floats: Floats, rng: &mut Ra
     out
 }
 
-/// Start words of the machine, see `docs/graphics.md`.
-const WORD_W: u32 = 0;
-const WORD_CENTROID_W: u32 = 1;
-const WORD_DEPTH: u32 = 2;
-const WORD_X: u32 = 3;
-const WORD_Y: u32 = 4;
-const WORD_FACING: u32 = 5;
-const WORD_FLAGS: u32 = 6;
-const WORD_SAMPLE: u32 = 7;
+/// Start words of a fragment program.
 const WORDS: u32 = 8;
-/// Flags of a pixel with one sample.
-const COVERED: u32 = 0xf;
 
 /// A plane over the screen: at the upper left pixel of a quad, and steps along x and y.
 #[derive(Clone, Copy)]
@@ -159,7 +149,7 @@ fn dead_quad(out: &mut StageInputs, quad: usize, rng: &mut Random) {
             list[n] = rng.bits() as u32 & b.ty().mask() as u32;
         }
         // That they are dead is told.
-        out.payload.entry(WORD_FLAGS).or_default()[n] = 0;
+        out.payload.entry(start::SAMPLES as u32).or_default()[n] = 0;
     }
 }
 
@@ -210,17 +200,17 @@ fn live_quad(
         builtin(Builtin::SamplePosition(0), bits(0.5));
         builtin(Builtin::SamplePosition(1), bits(0.5));
         let words = [
-            (WORD_W, centre),
-            (WORD_CENTROID_W, centroid),
-            (WORD_DEPTH, z),
-            (WORD_X, bits(at[0])),
-            (WORD_Y, bits(at[1])),
-            (WORD_FACING, 1 - front),
-            (WORD_FLAGS, if on { COVERED } else { 0 }),
-            (WORD_SAMPLE, 0),
+            (start::W, centre),
+            (start::CENTROID_W, centroid),
+            (start::DEPTH, z),
+            (start::X, bits(at[0])),
+            (start::X + 1, bits(at[1])),
+            (start::FACING, 1 - front),
+            (start::SAMPLES, if on { start::COVERED } else { 0 }),
+            (start::SAMPLE, 0),
         ];
         for (word, v) in words {
-            if let Some(list) = out.payload.get_mut(&word) {
+            if let Some(list) = out.payload.get_mut(&(word as u32)) {
                 list[n] = v;
             }
         }
@@ -238,8 +228,8 @@ fn live_quad(
         let plane = out.planes.entry(place).or_default();
         for lane in 0..4 {
             let n = 4 * quad + lane;
-            let word = if io.sampling == Sampling::Centroid { WORD_CENTROID_W } else { WORD_W };
-            let w = read(out.payload.get(&word), n);
+            let word = if io.sampling == Sampling::Centroid { start::CENTROID_W } else { start::W };
+            let w = read(out.payload.get(&(word as u32)), n);
             let part = match io.interpolation {
                 Interpolation::Flat => wanted.at(lane),
                 Interpolation::NoPerspective => wanted.at(lane) - f32::from_bits(constant),

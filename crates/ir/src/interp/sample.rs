@@ -8,7 +8,7 @@ use super::Stop;
 use super::error::Shadow;
 use super::lanes::{Mask, lanes};
 use super::run::{Batch, Runner};
-use super::sample_bounds::Operand;
+use super::sample_bounds::{Asked, Operand};
 use crate::exec::{LANES, PlacedImage};
 use crate::image::{Dim, ImageInfo, Texel, texel_words};
 use crate::module::{Inst, Stage};
@@ -131,7 +131,16 @@ impl Runner<'_> {
             out[i] = self.look_up(a, image, &sampler, &request);
             if self.bounds.is_some() {
                 let e = Operand { slots: &a.args, head, own, quads, cube };
-                known[i] = self.lookup_bound(b, a, image, &sampler, &request, &e, i, &at);
+                known[i] = self.lookup_bound(&Asked {
+                    b,
+                    a,
+                    image,
+                    sampler: &sampler,
+                    q: &request,
+                    o: &e,
+                    lane: i,
+                    at: &at,
+                });
             }
         }
         let all = [0usize, 1, 2, 3];

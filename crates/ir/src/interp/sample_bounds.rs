@@ -21,6 +21,19 @@ pub(super) struct Operand<'a> {
     pub cube: bool,
 }
 
+/// A lookup of one lane.
+pub(super) struct Asked<'a> {
+    pub b: &'a Batch,
+    pub a: &'a SampleAccess,
+    pub image: &'a PlacedImage,
+    pub sampler: &'a Sampler,
+    pub q: &'a Request,
+    pub o: &'a Operand<'a>,
+    pub lane: usize,
+    /// Coordinates of all lanes.
+    pub at: &'a [Row32; 3],
+}
+
 /// Texels (of the first level) that a coordinate may be off.
 const FARTHEST: f64 = 0.25;
 /// Steps of coordinates and weights.
@@ -47,33 +60,12 @@ impl Runner<'_> {
     }
 
     /// What is known of the results of a lookup of a lane.
-    #[allow(clippy::too_many_arguments)]
-    pub(super) fn lookup_bound(
-        &self,
-        b: &Batch,
-        a: &SampleAccess,
-        image: &PlacedImage,
-        sampler: &Sampler,
-        request: &Request,
-        o: &Operand,
-        lane: usize,
-        at: &[Row32; 3],
-    ) -> [Shadow; 4] {
-        self.try_bound(b, a, image, sampler, request, o, lane, at).unwrap_or(UNDECIDED)
+    pub(super) fn lookup_bound(&self, asked: &Asked) -> [Shadow; 4] {
+        self.try_bound(asked).unwrap_or(UNDECIDED)
     }
 
-    #[allow(clippy::too_many_arguments)]
-    fn try_bound(
-        &self,
-        b: &Batch,
-        a: &SampleAccess,
-        image: &PlacedImage,
-        sampler: &Sampler,
-        q: &Request,
-        o: &Operand,
-        lane: usize,
-        at: &[Row32; 3],
-    ) -> Option<[Shadow; 4]> {
+    fn try_bound(&self, asked: &Asked) -> Option<[Shadow; 4]> {
+        let &Asked { b, a, image, sampler, q, o, lane, .. } = asked;
         let mut errors = Vec::new();
         for &slot in o.slots {
             errors.push(self.error(b, slot, lane)?);
@@ -103,7 +95,7 @@ impl Runner<'_> {
             }
             n += 1;
         }
-        let levels = self.levels(b, a, image, sampler, q, o, lane, at, errors.get(n..).unwrap_or(&[]))?;
+        let levels = self.levels(asked, errors.get(n..).unwrap_or(&[]))?;
         let d = self.distances(image, sampler, q, o, &e);
         // Ends that are farther apart than a texel may agree by chance.
         let texels = |k: usize| match o.cube {
@@ -224,19 +216,8 @@ impl Runner<'_> {
     }
 
     /// Levels (before bias and limits of the sampler) that the other side may use: ends and places between.
-    #[allow(clippy::too_many_arguments)]
-    fn levels(
-        &self,
-        b: &Batch,
-        a: &SampleAccess,
-        image: &PlacedImage,
-        sampler: &Sampler,
-        q: &Request,
-        o: &Operand,
-        lane: usize,
-        at: &[Row32; 3],
-        rest: &[f64],
-    ) -> Option<Vec<f32>> {
+    fn levels(&self, asked: &Asked, rest: &[f64]) -> Option<Vec<f32>> {
+        let &Asked { b, a, image, sampler, q, o, lane, at } = asked;
         let given = matches!(a.imm.level, Level::Explicit | Level::Bias);
         let own = if given { *rest.first()? } else { 0.0 };
         let one_level = image.desc.levels == 1 && sampler.magnify == sampler.minify;

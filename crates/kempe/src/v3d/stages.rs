@@ -5,18 +5,15 @@ use super::{V3d, report, sim_options};
 use crate::run::{self, RunError, RunOptions, StageRun};
 use crate::target::Target;
 use kempe_ir::exec::{Inputs, LANES, Sizes};
+use kempe_ir::io::start;
 use kempe_ir::io::{IoImm, Slot, StageInputs, StageOutputs};
 use kempe_ir::{Builtin, Module, Stage, eval, interp};
 use kempe_mir::{Artifact, Graphics, Varying, VaryingSource, VertexRow};
-use kempe_v3d::lower::stages::start;
 use kempe_v3d::sim::graphics::{
     self as sim, Depth, Draw, FragmentBatch, FragmentOutput, VertexBatch, VertexOutput,
 };
 use kempe_v3d::sim::{Code, Lanes, Program, Scratch, Start};
 use std::collections::BTreeMap;
-
-/// All sample flags of a fragment.
-const COVERED: u32 = 15;
 
 /// Start words that the inputs do not name follow from the built-ins.
 fn with_start_words(stage: Stage, given: &StageInputs) -> StageInputs {
@@ -53,7 +50,7 @@ fn with_start_words(stage: Stage, given: &StageInputs) -> StageInputs {
             let front = builtin(Builtin::FrontFacing).unwrap_or_else(|| vec![1; n]);
             set(start::FACING, front.into_iter().map(|f| u32::from(f == 0)).collect());
             let helper = |k: usize| given.helpers.get(k) == Some(&true);
-            set(start::SAMPLES, (0..n).map(|k| if helper(k) { 0 } else { COVERED }).collect());
+            set(start::SAMPLES, (0..n).map(|k| if helper(k) { 0 } else { start::COVERED }).collect());
             set(start::SAMPLE, builtin(Builtin::SampleId).unwrap_or(zeros));
         }
     }
@@ -101,7 +98,9 @@ fn fragments(facts: &Graphics, stage: &StageInputs) -> Vec<FragmentBatch> {
             y: pixel(fy),
             fx,
             fy,
-            samples: std::array::from_fn(|k| if lives(k) { samples[k] as u8 & COVERED as u8 } else { 0 }),
+            samples: std::array::from_fn(
+                |k| if lives(k) { samples[k] as u8 & start::COVERED as u8 } else { 0 },
+            ),
             back: word(start::FACING).iter().enumerate().fold(0, |m, (k, f)| m | u16::from(*f != 0) << k),
             w: word(start::W),
             w_centroid: word(start::CENTROID_W),
@@ -153,7 +152,7 @@ fn fragment_outputs(facts: &Graphics, n: usize, batches: &[FragmentOutput]) -> S
     for (b, batch) in batches.iter().enumerate() {
         for lane in 0..LANES.min(n.saturating_sub(b * LANES)) {
             let at = b * LANES + lane;
-            out.helpers[at] = batch.samples[lane] & COVERED as u8 == 0;
+            out.helpers[at] = batch.samples[lane] & start::COVERED as u8 == 0;
             let mut set = |slot, component, v: Option<u32>| {
                 let list = out.values.entry((slot, component, 0)).or_insert_with(|| vec![None; n]);
                 list[at] = v;

@@ -10,21 +10,7 @@ use kempe_ir::{Builtin, Flags};
 use kempe_mir::{ColorTarget, Graphics, Varying, VaryingSource, VertexRow};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Start words of a fragment program.
-pub mod start {
-    pub const W: u64 = 0;
-    pub const CENTROID_W: u64 = 1;
-    pub const DEPTH: u64 = 2;
-    /// As f32; y follows.
-    pub const X: u64 = 3;
-    pub const FACING: u64 = 5;
-    pub const SAMPLES: u64 = 6;
-    pub const SAMPLE: u64 = 7;
-    /// Of a vertex program.
-    pub const INSTANCE: u64 = 0;
-    pub const BASE_INSTANCE: u64 = 1;
-    pub const VERTEX: u64 = 2;
-}
+pub use kempe_ir::io::start;
 
 /// What is made of a graphics module.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
