@@ -270,8 +270,6 @@ impl Flow {
         let any = |m: u32| if m == 0 { 0 } else { u32::MAX };
         match d.op {
             Op::Const | Op::Undef | Op::Uniform => 0,
-            // What lane 0 of a dead quad makes of a texel it never had is nothing to ask for, whatever is left of its bits.
-            Op::And | Op::Or | Op::Shl | Op::Lshr | Op::Ashr if self.fragment => any(all),
             Op::Payload => match d.imm {
                 Imm::Int(n @ 0..=1) => payload[n as usize],
                 _ => u32::MAX,

@@ -167,7 +167,9 @@ impl Emit<'_> {
                 self.plain(MOp::Shuffle, [Src::Use; 2], &[x, from])
             }
             _ => {
-                let uniform = self.flow.is_uniform(self.p, self.p.root(lane), self.at);
+                let root = self.p.root(lane);
+                let uniform = self.flow.is_uniform(self.p, root, self.at)
+                    && !self.plan.is_unsure(self.p, self.flow, root, self.at);
                 let from = self.reg(lane);
                 if uniform { self.broadcast(x, Src::Use, &[from]) } else { self.search(x, from) }
             }

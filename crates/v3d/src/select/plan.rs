@@ -115,19 +115,24 @@ impl Plan {
         plan
     }
 
-    /// Some lane may hold anything in a root when the walk is at `at`: it took no part where the value was made, or the
-    /// walk skipped that place because nobody wanted it. What is asked of lane 0 must not depend on such a value.
+    /// Some lane may hold anything in a root when the walk is at `at`: it took no part where the value was made, as lanes that
+    /// wait and dead quads do, or the walk skipped that place because nobody wanted it. What is asked of lane 0 must not depend on such a value.
     pub fn is_unsure(&self, p: &Prepared, flow: &Flow, root: Value, at: u32) -> bool {
-        if !flow.partial[at as usize] || values::is_remade(p, root) || values::payload(p, root).is_some() {
+        let partial = flow.partial[at as usize];
+        if !(partial || p.stage == kempe_ir::Stage::Fragment)
+            || values::is_remade(p, root)
+            || values::payload(p, root).is_some()
+        {
             return false;
         }
         let def = p.def_pos(root);
         self.unsure[root]
-            || (def != at && (flow.left_diverging(p, def, at) != NONE || !self.dominates(def, at)))
+            || (partial && def != at && (flow.left_diverging(p, def, at) != NONE || !self.dominates(def, at)))
     }
 
     fn find_unsure(&mut self, p: &Prepared, flow: &Flow) {
-        if !flow.partial.contains(&true) {
+        let fragment = p.stage == kempe_ir::Stage::Fragment;
+        if !fragment && !flow.partial.contains(&true) {
             return;
         }
         let mut changed = true;
@@ -155,12 +160,12 @@ impl Plan {
                         (Op::Load, Imm::Mem(mem)) => {
                             let fixed =
                                 d.args.first().is_some_and(|&a| values::is_fixed_address(p, p.root(a)));
-                            alone && !(fixed && values::side_band(p, d, mem).is_some())
+                            (alone || fragment) && !(fixed && values::side_band(p, d, mem).is_some())
                         }
                         (
                             Op::Atomic | Op::ImageLoad | Op::ImageAtomic | Op::Sample | Op::SampleImplicit,
                             _,
-                        ) => alone,
+                        ) => alone || fragment,
                         _ => d.args.iter().any(|&a| self.is_unsure(p, flow, p.root(a), at)),
                     };
                     for &r in &d.results {
