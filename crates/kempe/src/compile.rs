@@ -181,11 +181,24 @@ const STAGES: [(&str, Option<Stage>, &str); 6] = [
     ("tese", None, "tess-eval"),
 ];
 
-pub(crate) fn kind(source: &Source, bytes: &[u8]) -> Result<Kind, Diagnostic> {
+/// The extension of a name, and the one that tells the stage: name.comp, name.comp.spv, name.comp.glsl.
+fn extensions(name: &str) -> (&str, &str) {
     // Only the last part of a path can have extensions.
-    let file = source.name.rsplit(['/', '\\']).next().unwrap_or_default();
+    let file = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let mut parts = file.rsplit('.');
-    let mut extension = parts.next().unwrap_or_default();
+    let extension = parts.next().unwrap_or_default();
+    let inner =
+        if matches!(extension, "spv" | "glsl") { parts.next().unwrap_or_default() } else { extension };
+    (extension, inner)
+}
+
+/// The stage that the name of a source tells, in results' words.
+pub(crate) fn named_stage(name: &str) -> Option<&'static str> {
+    STAGES.iter().find(|row| row.0 == extensions(name).1).map(|row| row.2)
+}
+
+pub(crate) fn kind(source: &Source, bytes: &[u8]) -> Result<Kind, Diagnostic> {
+    let (extension, inner) = extensions(&source.name);
     let words = matches!(bytes, [0x03, 0x02, 0x23, 0x07, ..] | [0x07, 0x23, 0x02, 0x03, ..]);
     let language = match extension {
         _ if words => Some(Language::Spirv),
@@ -193,13 +206,9 @@ pub(crate) fn kind(source: &Source, bytes: &[u8]) -> Result<Kind, Diagnostic> {
         "wgsl" => Some(Language::Wgsl),
         _ => None,
     };
-    // name.comp.spv, name.comp.glsl
-    if matches!(extension, "spv" | "glsl") {
-        extension = parts.next().unwrap_or_default();
-    }
     let row = match source.stage {
         Some(stage) => STAGES.iter().find(|row| row.1 == Some(stage)),
-        None => STAGES.iter().find(|row| row.0 == extension),
+        None => STAGES.iter().find(|row| row.0 == inner),
     };
     let stage_name = row.map_or("", |row| row.2);
     match (language, row) {

@@ -52,6 +52,19 @@ pub fn link(
         let bytes = source.contents.clone().map_err(|m| fail(k, compile::one(&source.name, m), None))?;
         // The stage decides for GLSL alone; everything else says what it holds.
         let kind = compile::kind(&source, &bytes).map_err(|e| fail(k, Diagnostics::one(e), None))?;
+        let stage = crate::artifact::stage_name(STAGES[k]);
+        if let Some(named) = compile::named_stage(&source.name)
+            && kind.language == Language::Glsl
+            && sources[k].stage.is_none()
+            && named != stage
+        {
+            let error = Diagnostic::error(
+                &source.name,
+                format!("a {stage} shader is wanted here, not a {named} shader"),
+            );
+            let error = error.with_help("a pair is a vertex shader, then a fragment shader");
+            return Err(fail(k, Diagnostics::one(error), None));
+        }
         parts.push((source.name, bytes, kind.language));
     }
     let languages = [parts[0].2, parts[1].2];

@@ -124,6 +124,14 @@ fn one_file_with_both_stages_and_errors() {
     assert_eq!(results.iter().map(|r| r.stage).collect::<Vec<_>>(), ["vertex", "vertex", "fragment"]);
     let bad = link([&source("a.vert", "void main() { x }"), &both], [None; 2], &options()).unwrap_err();
     assert!(bad.status == Status::Error && bad.report.contains("a.vert"), "{}", bad.report);
+    let (vertex, fragment) = (source("a.vert", "void main() {}"), source("b.frag", "void main() {}"));
+    for (pair, says) in [
+        ([&fragment, &vertex], "b.frag: error: a vertex shader is wanted here, not a fragment shader"),
+        ([&vertex, &vertex], "a.vert: error: a fragment shader is wanted here, not a vertex shader"),
+    ] {
+        let bad = link(pair, [None; 2], &options()).unwrap_err();
+        assert!(bad.status == Status::Error && bad.report.contains(says), "{}", bad.report);
+    }
     let bad = link([&both, &both], [Some("fs"), None], &options()).unwrap_err();
     assert_eq!(bad.status, Status::Error);
 }

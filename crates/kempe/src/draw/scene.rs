@@ -321,7 +321,10 @@ impl Scene {
                 .map_err(SceneError::Wrong)?;
             let mut counts = Counts::default();
             for (n, (form, pair)) in pass.draws.iter().zip(stages).enumerate() {
-                let place = |message: String| format!("pass `{}`, draw {n}: {message}", pass.name);
+                let place = |message: String| match pass.name.as_str() {
+                    "" => format!("draw {n}: {message}"),
+                    name => format!("pass `{name}`, draw {n}: {message}"),
+                };
                 let c = self.one(form, pair, maker, read, &done, &mut surface).map_err(|e| match e {
                     SceneError::Wrong(message) => SceneError::Wrong(place(message)),
                     SceneError::Run(RunError::Setup(m)) => SceneError::Run(RunError::Setup(place(m))),
