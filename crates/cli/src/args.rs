@@ -78,6 +78,9 @@ pub struct CodeArgs {
     /// How registers are coloured
     #[arg(long, value_enum, default_value = "scan")]
     pub colour: Colour,
+    /// Leave out parts of the allocator, to see what they bring
+    #[arg(long, value_name = "PART,...", value_delimiter = ',', value_parser = part)]
+    pub without: Vec<String>,
     #[command(flatten)]
     pub state: StateArgs,
 }
@@ -336,8 +339,10 @@ pub enum Emit {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Colour {
-    /// In dominance order
+    /// In dominance order, after spilling by next use
     Scan,
+    /// Simplify and select on the interference graph
+    Graph,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -523,6 +528,15 @@ fn size(text: &str) -> Result<u64, String> {
         return Err("out of range".to_owned());
     }
     Ok(number << shift)
+}
+
+fn part(text: &str) -> Result<String, String> {
+    let mut all = kempe::Without::default();
+    let names: Vec<&str> = all.parts().into_iter().map(|part| part.0).collect();
+    match names.contains(&text) {
+        true => Ok(text.to_owned()),
+        false => Err(format!("the parts are {}", names.join(", "))),
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `kempe compile`.
 
 use crate::Exit;
-use crate::args::{Compile, Emit, FrontArgs, LimitArgs, ReportFormat};
+use crate::args::{Colour, Compile, Emit, FrontArgs, LimitArgs, ReportFormat};
 use crate::{code, io, table};
 use kempe::Variant;
 use kempe::compile::{CompileResult, Keep, Options, Source, Status};
@@ -90,11 +90,20 @@ pub fn compile(args: &Compile) -> Exit {
 }
 
 pub fn code_options(args: &crate::args::CodeArgs) -> kempe::compile::CodeOptions {
+    let mut without = kempe::Without::default();
+    for part in &args.without {
+        without.leave_out(part);
+    }
     kempe::compile::CodeOptions {
         level: args.optimise,
         threads: args.threads,
         max_registers: args.max_registers,
         force_spill: args.force_spill,
+        engine: match args.colour {
+            Colour::Scan => kempe::Engine::Scan,
+            Colour::Graph => kempe::Engine::Graph,
+        },
+        without,
         verify: false,
         state: state(&args.state),
     }

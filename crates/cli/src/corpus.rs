@@ -229,6 +229,8 @@ fn options(args: &Run) -> serde_json::Value {
         "threads": args.code.threads,
         "max_registers": args.code.max_registers,
         "force_spill": args.code.force_spill,
+        "colour": if args.code.colour == crate::args::Colour::Graph { "graph" } else { "scan" },
+        "without": args.code.without,
         "state": {
             "targets": state.targets.map(name),
             "depth": state.depth,

@@ -13,6 +13,7 @@ use kempe_ir::io::PipelineState;
 use kempe_ir::{Module, Stage};
 use kempe_mir::Artifact;
 use kempe_opt::pipeline;
+use kempe_ra::{Engine, Without};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,6 +38,10 @@ pub struct CodeOptions {
     pub max_registers: Option<u32>,
     /// Spill everything that can be spilled.
     pub force_spill: bool,
+    /// What gives out the registers.
+    pub engine: Engine,
+    /// Parts of the allocator that are left out.
+    pub without: Without,
     /// Have the final words compared with the machine instructions before allocation.
     pub verify: bool,
     /// What code of a graphics stage depends on besides its shader.
@@ -50,6 +55,8 @@ impl Default for CodeOptions {
             threads: None,
             max_registers: None,
             force_spill: false,
+            engine: Engine::default(),
+            without: Without::default(),
             verify: false,
             state: PipelineState::default(),
         }

@@ -27,6 +27,7 @@ pub use kempe_ir as ir;
 pub use kempe_ir::{Stage, exec, inputs};
 pub use kempe_mir::{Artifact, Stats, UniformSource};
 pub use kempe_opt::Level;
+pub use kempe_ra::{Engine, Without};
 pub use target::{CodeFacts, Target, TextError, Variant, Violation, target, targets};
 
 /// Version of this program.

@@ -90,6 +90,8 @@ impl Target for V3d {
             threads: options.threads,
             force_spill: options.force_spill,
             max_registers: options.max_registers,
+            engine: options.engine,
+            without: options.without,
             verify: options.verify,
             ..Default::default()
         };

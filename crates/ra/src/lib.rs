@@ -46,6 +46,9 @@ pub fn allocate(
 ) -> Result<Allocation, Failure> {
     verify::verify_file(file).map_err(Failure::Malformed)?;
     verify::verify_program(file, program).map_err(Failure::Malformed)?;
+    if options.engine == Engine::Graph {
+        return Err(Failure::Malformed("the graph engine does not exist yet".to_owned()));
+    }
     let graph = Graph::new(program);
     verify::verify_reachable(program, &graph).map_err(Failure::Malformed)?;
     let mut code = Code::new(program, &graph);

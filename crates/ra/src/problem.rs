@@ -196,6 +196,60 @@ pub struct Options {
     pub max_registers: Option<u32>,
     /// Spill every value that may be spilled (for tests): as if the limit were the smallest that still works.
     pub force_spill: bool,
+    /// What gives out the registers.
+    pub engine: Engine,
+    /// What is switched off, to measure what it brings.
+    pub without: Without,
+}
+
+/// How places are found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Engine {
+    /// Spill by next use, then a walk in dominance order.
+    #[default]
+    Scan,
+    /// Simplify and select on the interference graph.
+    Graph,
+}
+
+/// Parts of the allocator that can be left out: ablations (`docs/allocator.md` has what each brings).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Without {
+    /// Recipes ([`VRegInfo::recipe`]): such a value goes to memory as any other.
+    pub recipes: bool,
+    /// Recomputation of operations that read registers.
+    pub trees: bool,
+    /// Splitting of live ranges: a value that goes to memory once is there for good.
+    pub splitting: bool,
+    /// Round robin within a set: the first free unit is taken instead.
+    pub rotation: bool,
+    /// Units that a value would rather have ([`Operand::hint`]).
+    pub favours: bool,
+    /// Units that a value would rather not have.
+    pub avoids: bool,
+    /// Units that are better for short lives.
+    pub lifespan: bool,
+}
+
+impl Without {
+    /// Every part with its name, in the order of the fields.
+    pub fn parts(&mut self) -> [(&'static str, &mut bool); 7] {
+        [
+            ("recipes", &mut self.recipes),
+            ("trees", &mut self.trees),
+            ("splitting", &mut self.splitting),
+            ("rotation", &mut self.rotation),
+            ("favours", &mut self.favours),
+            ("avoids", &mut self.avoids),
+            ("lifespan", &mut self.lifespan),
+        ]
+    }
+
+    /// Leave out the part of this name as well; `false` if there is none.
+    pub fn leave_out(&mut self, name: &str) -> bool {
+        let part = self.parts().into_iter().find(|part| part.0 == name);
+        part.map(|(_, out)| *out = true).is_some()
+    }
 }
 
 /// A point between instructions. Edits of one point happen in the order of the list.
@@ -238,6 +292,22 @@ pub struct Allocation {
     pub unused_defs: Vec<u32>,
 }
 
+impl Allocation {
+    /// What the edits cost in estimated cycles: each weighs as often as its block runs.
+    pub fn cost(&self, program: &Program, costs: &Costs) -> f64 {
+        let mut frequency = vec![0.0f64; program.insts.len()];
+        for block in &program.blocks {
+            let insts = block.insts.start as usize..block.insts.end as usize;
+            frequency[insts].fill(f64::from(block.frequency));
+        }
+        let each = |&(point, edit): &(Point, Edit)| {
+            let (Point::Before(inst) | Point::After(inst)) = point;
+            f64::from(costs.of(&edit, program)) * frequency[inst.0 as usize]
+        };
+        self.edits.iter().map(each).sum()
+    }
+}
+
 /// Why there is no allocation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Failure {
@@ -269,6 +339,19 @@ impl std::fmt::Display for Failure {
 }
 
 impl std::error::Error for Failure {}
+
+impl Costs {
+    /// Of one edit, each time it happens.
+    pub fn of(&self, edit: &Edit, program: &Program) -> f32 {
+        match *edit {
+            Edit::Copy { .. } => self.copy,
+            Edit::Swap { .. } => self.swap,
+            Edit::Spill { .. } => self.spill,
+            Edit::Fill { .. } => self.fill,
+            Edit::Recompute { recipe, .. } => program.recipe_cost[recipe.0 as usize],
+        }
+    }
+}
 
 impl Default for Costs {
     fn default() -> Costs {

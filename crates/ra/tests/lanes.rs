@@ -37,7 +37,7 @@ fn at_every_limit(name: &str, lanes: &Lanes) -> Seen {
         seen.natural = natural;
         for limit in (1..=natural + 1).rev() {
             for force_spill in [false, true] {
-                let options = Options { max_registers: Some(limit), force_spill };
+                let options = Options { max_registers: Some(limit), force_spill, ..Options::default() };
                 match allocate(&file, &lanes.program, &Costs::default(), &options) {
                     Ok(allocation) => {
                         seen.smallest = limit;
@@ -513,7 +513,7 @@ fn a_result_in_the_place_of_an_operand_that_stays() {
     let lanes = p.finish();
     let file = rows_file(16, 0);
     // Live after the exchange: lane, data and the old contents.
-    let options = Options { max_registers: Some(3), force_spill: false };
+    let options = Options { max_registers: Some(3), ..Options::default() };
     let allocation = allocate(&file, &lanes.program, &Costs::default(), &options).unwrap();
     assert!(!allocation.memory_edits, "three registers are enough: {:?}", allocation.edits);
 }
@@ -531,7 +531,7 @@ fn undefined_values_take_nothing() {
     p.out(lane);
     let lanes = p.finish();
     let file = rows_file(16, 0);
-    let options = Options { max_registers: Some(2), force_spill: false };
+    let options = Options { max_registers: Some(2), ..Options::default() };
     let allocation = allocate(&file, &lanes.program, &Costs::default(), &options).unwrap();
     assert!(allocation.edits.is_empty(), "{:?}", allocation.edits);
 }
@@ -546,11 +546,11 @@ fn too_many_operands_are_refused() {
     p.out(a);
     let lanes = p.finish();
     let file = rows_file(16, 0);
-    let options = Options { max_registers: Some(8), force_spill: false };
+    let options = Options { max_registers: Some(8), ..Options::default() };
     match allocate(&file, &lanes.program, &Costs::default(), &options) {
         Err(Failure::OutOfRegisters { at, .. }) => assert_eq!(lanes.ops[at.0 as usize], Op::Keep),
         other => panic!("{other:?}"),
     }
-    let options = Options { max_registers: Some(9), force_spill: false };
+    let options = Options { max_registers: Some(9), ..Options::default() };
     assert!(allocate(&file, &lanes.program, &Costs::default(), &options).is_ok());
 }

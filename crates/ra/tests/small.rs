@@ -173,7 +173,7 @@ fn an_early_def_leaves_the_place_of_a_wide_undefined_use() {
     b.inst(&[read(nothing, HALVES), plain(e, OperandKind::EarlyDef, HALVES)], NONE, false);
     b.inst(&[read(e, HALVES)], NONE, false);
     let program = b.finish();
-    let options = Options { max_registers: Some(6), force_spill: false };
+    let options = Options { max_registers: Some(6), ..Options::default() };
     assert_eq!(verdict(&file, &program, options.max_registers), Verdict::Fits);
     allocate(&file, &program, &Costs::default(), &options).unwrap();
 }
@@ -202,7 +202,7 @@ fn values_leave_an_instruction_whose_arrangement_fails_though_the_counts_fit() {
     b.inst(&values.map(|v| read(v, HALVES)), NONE, false);
     b.inst(&made.map(|v| read(v, HALVES)), NONE, false);
     let program = b.finish();
-    let options = Options { max_registers: Some(7), force_spill: false };
+    let options = Options { max_registers: Some(7), ..Options::default() };
     assert_eq!(verdict(&file, &program, options.max_registers), Verdict::Fits);
     allocate(&file, &program, &Costs::default(), &options).unwrap();
 }

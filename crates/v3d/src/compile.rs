@@ -29,6 +29,10 @@ pub struct Options {
     pub force_spill: bool,
     /// Register limit for the allocator.
     pub max_registers: Option<u32>,
+    /// What gives out the registers.
+    pub engine: kempe_ra::Engine,
+    /// Parts of the allocator that are left out.
+    pub without: kempe_ra::Without,
     /// Leave the order of instructions as selection made it.
     pub no_order: bool,
     /// What a graphics program is made for.
@@ -226,8 +230,12 @@ fn allocated(
     }
     observer.selected(threads, &mir);
     let file = regs::register_file(version, threads);
-    let choices =
-        kempe_ra::Options { max_registers: options.max_registers, force_spill: options.force_spill };
+    let choices = kempe_ra::Options {
+        max_registers: options.max_registers,
+        force_spill: options.force_spill,
+        engine: options.engine,
+        without: options.without,
+    };
     let allocation = kempe_ra::allocate(&file, &mir.program, &regs::costs(), &choices)
         .map_err(|f| out_of_registers(m, &mir, f))?;
     observer.step("allocate");
