@@ -34,6 +34,9 @@ pub enum Memory {
     None,
     Read(u8),
     Write(u8),
+    /// A write to a place that no other instruction of the function writes: it keeps its order with reads of the
+    /// class and with other writes, but not with other outputs.
+    Output(u8),
     /// Ordered with every access.
     Fence,
 }
@@ -129,6 +132,7 @@ impl<'a> BlockOrder<'a> {
         // Per class bit: the last write and the reads since.
         let mut last_write = [None::<u32>; 8];
         let mut reads: [Vec<u32>; 8] = Default::default();
+        let mut outputs: [Vec<u32>; 8] = Default::default();
         for k in 0..n {
             let inst = Inst(start + k as u32);
             let data = &mir.data[inst.0 as usize];
@@ -157,22 +161,29 @@ impl<'a> BlockOrder<'a> {
                 Memory::None => {}
                 Memory::Read(c) => {
                     preds.extend(last_fence);
-                    for (bit, (write, reads)) in last_write.iter().zip(&mut reads).enumerate() {
-                        if c & (1 << bit) != 0 {
-                            preds.extend(*write);
-                            reads.push(k as u32);
-                        }
+                    for bit in (0..8).filter(|bit| c & (1 << bit) != 0) {
+                        preds.extend(last_write[bit]);
+                        preds.extend(&outputs[bit]);
+                        reads[bit].push(k as u32);
                     }
                     since_fence.push(k as u32);
                 }
                 Memory::Write(c) => {
                     preds.extend(last_fence);
-                    for (bit, (write, reads)) in last_write.iter_mut().zip(&mut reads).enumerate() {
-                        if c & (1 << bit) != 0 {
-                            preds.extend(*write);
-                            preds.append(reads);
-                            *write = Some(k as u32);
-                        }
+                    for bit in (0..8).filter(|bit| c & (1 << bit) != 0) {
+                        preds.extend(last_write[bit]);
+                        preds.append(&mut reads[bit]);
+                        preds.append(&mut outputs[bit]);
+                        last_write[bit] = Some(k as u32);
+                    }
+                    since_fence.push(k as u32);
+                }
+                Memory::Output(c) => {
+                    preds.extend(last_fence);
+                    for bit in (0..8).filter(|bit| c & (1 << bit) != 0) {
+                        preds.extend(last_write[bit]);
+                        preds.extend(&reads[bit]);
+                        outputs[bit].push(k as u32);
                     }
                     since_fence.push(k as u32);
                 }

@@ -318,7 +318,9 @@ impl kempe_mir::order::Schedule for MInst {
             }
             MInst::Alu { op: Op::Msf, .. } => Memory::Read(MemClass::SAMPLES.0),
             MInst::Alu { op: Op::LdvpmvIn, .. } => Memory::Read(MemClass::VERTEX.0),
-            MInst::VertexOutput { .. } | MInst::VertexWait => Memory::Write(MemClass::VERTEX.0),
+            // Every row is written once (`lower::exits`).
+            MInst::VertexOutput { .. } => Memory::Output(MemClass::VERTEX.0),
+            MInst::VertexWait => Memory::Write(MemClass::VERTEX.0),
             _ => Memory::None,
         }
     }
