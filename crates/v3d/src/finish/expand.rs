@@ -353,6 +353,33 @@ impl<'a> Expander<'a> {
         self.emit(op);
     }
 
+    /// The next word of the uniform stream is where the side band goes on (reference 12.5: no register is needed).
+    fn side_address(&mut self, address: UniformSource) {
+        let mut op = UOp::signal(Signals::LDUNIFRF, Some(Dest::Magic(magic::UNIFA)));
+        op.uniform = Some(address);
+        op.kind = Kind::UnifaWrite;
+        self.emit(op);
+    }
+
+    fn side_words(&mut self, defs: &[(VReg, Loc, bool)], count: u8) -> Result<(), FinishError> {
+        for n in 0..count as usize {
+            let &(_, to, _) = defs.get(n).ok_or_else(|| FinishError::bug("a side band without result"))?;
+            self.side_word(to);
+        }
+        Ok(())
+    }
+
+    /// The next word through the side band.
+    fn side_word(&mut self, to: Loc) {
+        let mut op = if to == Loc::uniform(self.frame.version) {
+            UOp::signal(Signals::LDUNIFA, None)
+        } else {
+            UOp::signal(Signals::LDUNIFARF, Some(dest(to)))
+        };
+        op.kind = Kind::LdUnifa;
+        self.emit(op);
+    }
+
     fn instruction(&mut self, i: Inst, block: Block) -> Result<Option<Exit>, FinishError> {
         let p = &self.mir.program;
         let range = p.insts[i.0 as usize].operands.clone();
@@ -380,6 +407,7 @@ impl<'a> Expander<'a> {
                     | MInst::Select { .. }
                     | MInst::Mul32 { .. }
                     | MInst::Uniform(_)
+                    | MInst::Read { .. }
                     | MInst::Sideband { .. }
                     | MInst::Ballot { .. }
                     | MInst::Rotate { .. }
@@ -458,6 +486,10 @@ impl<'a> Expander<'a> {
                 let (_, to, _) = def(&defs)?;
                 self.load_uniform(to, word);
             }
+            MInst::Read { address, count } => {
+                self.side_address(address);
+                self.side_words(&defs, count)?;
+            }
             MInst::Sideband { count } => {
                 let address = uses.value();
                 let mut op =
@@ -465,17 +497,7 @@ impl<'a> Expander<'a> {
                 op.part.dest = Dest::Magic(magic::UNIFA);
                 op.kind = Kind::UnifaWrite;
                 self.emit(op);
-                for n in 0..count as usize {
-                    let (_, to, _) =
-                        *defs.get(n).ok_or_else(|| FinishError::bug("a side band without result"))?;
-                    let mut op = if to == Loc::uniform(self.frame.version) {
-                        UOp::signal(Signals::LDUNIFA, None)
-                    } else {
-                        UOp::signal(Signals::LDUNIFARF, Some(dest(to)))
-                    };
-                    op.kind = Kind::LdUnifa;
-                    self.emit(op);
-                }
+                self.side_words(&defs, count)?;
             }
             MInst::TmuLoad { ty, count, class, test } => {
                 self.wait_for(class);
