@@ -105,6 +105,8 @@ pub struct Expander<'a> {
     outstanding: u32,
     stores: MemClass,
     flags: Flags,
+    /// The address of the next word of the side band.
+    side: Option<UniformSource>,
     /// What r0 holds a copy of for rotations, and the operation that copied it.
     turned: Option<(Source, u32)>,
     /// Index of the operation that wrote a register last in this block, plus one.
@@ -190,6 +192,7 @@ impl<'a> Expander<'a> {
             outstanding: 0,
             stores: MemClass::default(),
             flags: Flags::default(),
+            side: None,
             turned: None,
             written: [0; REGS],
             holds: [None; REGS],
@@ -218,6 +221,7 @@ impl<'a> Expander<'a> {
                 }
                 _ => Flags::default(),
             };
+            self.side = None;
             self.turned = None;
             self.written = [0; REGS];
             self.holds = [None; REGS];
@@ -355,6 +359,10 @@ impl<'a> Expander<'a> {
 
     /// The next word of the uniform stream is where the side band goes on (reference 12.5: no register is needed).
     fn side_address(&mut self, address: UniformSource) {
+        if self.side == Some(address) {
+            return;
+        }
+        self.side = Some(address);
         let mut op = UOp::signal(Signals::LDUNIFRF, Some(Dest::Magic(magic::UNIFA)));
         op.uniform = Some(address);
         op.kind = Kind::UnifaWrite;
@@ -378,6 +386,9 @@ impl<'a> Expander<'a> {
         };
         op.kind = Kind::LdUnifa;
         self.emit(op);
+        if let Some(UniformSource::Word(_, c)) = &mut self.side {
+            *c = c.wrapping_add(4);
+        }
     }
 
     fn instruction(&mut self, i: Inst, block: Block) -> Result<Option<Exit>, FinishError> {
@@ -495,6 +506,7 @@ impl<'a> Expander<'a> {
                 let mut op =
                     self.fused(address).map_or_else(|| UOp::alu(mov(Dest::NOP, address.source)), UOp::alu);
                 op.part.dest = Dest::Magic(magic::UNIFA);
+                self.side = None;
                 op.kind = Kind::UnifaWrite;
                 self.emit(op);
                 self.side_words(&defs, count)?;

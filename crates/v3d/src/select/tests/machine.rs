@@ -200,8 +200,8 @@ impl Machine<'_> {
                 let v = self.word(w);
                 b.regs[defs[0]] = [v; LANES];
             }
-            MInst::Sideband { count } | MInst::Read { count, .. } => {
-                let base = match *data {
+            what @ (MInst::Sideband { count } | MInst::Read { count, .. }) => {
+                let base = match what {
                     MInst::Read { address, .. } => self.word(address),
                     _ => uses[0][0],
                 };
