@@ -13,7 +13,7 @@ use kempe_ra::VReg;
 use smallvec::SmallVec;
 
 /// Words that one side-band access may bring for several loads, by thread count: each takes a register until used.
-const SIDE_BAND_WORDS: [u32; 2] = [16, 8];
+const SIDE_BAND_WORDS: [u32; 2] = [8, 4];
 /// Unwanted words read to reach the next wanted one: cheaper than a new address (three slots and a write).
 const SIDE_BAND_GAP: u32 = 2;
 /// Instructions over which loads are brought together.
