@@ -72,8 +72,8 @@ impl Node for Value {
     fn children(&self) -> SmallVec<[Term; 3]> {
         use Value::*;
         match *self {
-            Undefined | Const(_) | Word(..) | Read(..) | Payload(_) | Param(..) | Loaded(..) | Samples(..)
-            | Unknown(..) | Group(_) | Zero(_) => SmallVec::new(),
+            Undefined | Const(_) | Word(..) | Read(..) | Payload(_) | Param(..) | Loaded(..)
+            | Samples(..) | Unknown(..) | Group(_) | Zero(_) => SmallVec::new(),
             Side(a, _) | One(_, _, a) | Spread(_, a) | IsZero(a) | IsNegative(a) | Not(a) => smallvec![a],
             Two(_, _, ab)
             | Product(ab)
@@ -104,8 +104,8 @@ impl Value {
         use Value::*;
         let two = |[a, b]: [Term; 2]| [of(a), of(b)];
         match self {
-            Undefined | Const(_) | Word(..) | Read(..) | Payload(_) | Param(..) | Loaded(..) | Samples(..)
-            | Unknown(..) | Group(_) | Zero(_) => self,
+            Undefined | Const(_) | Word(..) | Read(..) | Payload(_) | Param(..) | Loaded(..)
+            | Samples(..) | Unknown(..) | Group(_) | Zero(_) => self,
             Side(a, n) => Side(of(a), n),
             Turned(ab) => Turned(two(ab)),
             Spread(all, a) => Spread(all, of(a)),

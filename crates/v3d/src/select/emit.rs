@@ -234,7 +234,9 @@ impl<'a> Emit<'a> {
                 None => (MInst::Uniform(UniformSource::Const(c)), regs::UNI, 1.0),
             },
             Remade::Word(w, c) => (MInst::Uniform(UniformSource::Word(w, c)), regs::UNI, 1.0),
-            Remade::Read(w, c) => (MInst::Read { address: UniformSource::Word(w, c), count: 1 }, regs::UNI, READ_COST),
+            Remade::Read(w, c) => {
+                (MInst::Read { address: UniformSource::Word(w, c), count: 1 }, regs::UNI, READ_COST)
+            }
             Remade::LaneId => (alu(Op::Eidx, [Src::None; 2], None), regs::ANY, 1.0),
             Remade::ThreadId => (alu(Op::Tidx, [Src::None; 2], None), regs::ANY, 1.0),
             Remade::Start(n) => match values::start_op(u64::from(n)) {
