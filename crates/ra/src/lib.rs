@@ -73,6 +73,7 @@ pub fn allocate(
     }
     let allocation = match found {
         Some(allocation) => allocation,
+        None if options.no_memory => return Err(Failure::NeedsMemory { pressure: job.max_pressure }),
         None => job.with_memory(code)?,
     };
     check::check_with(file, program, &graph, &allocation).map_err(Failure::CheckFailed)?;

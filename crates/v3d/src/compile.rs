@@ -104,6 +104,18 @@ impl From<select::SelectError> for CompileError {
     }
 }
 
+/// Hardware threads of a core that a program may share it with, best first.
+const THREADS: [u32; 2] = [4, 2];
+
+/// A configuration to try.
+#[derive(Clone, Copy)]
+struct Way {
+    version: Version,
+    threads: u32,
+    /// Only if nothing goes to memory.
+    no_memory: bool,
+}
+
 /// One attempt that worked.
 struct Attempt {
     threads: u32,
@@ -111,7 +123,6 @@ struct Attempt {
     stats: kempe_mir::Stats,
     scratch_bytes: u32,
     uses_barrier: bool,
-    memory_edits: bool,
 }
 
 /// Compiles a module (in source form, optimised) for one version.
@@ -132,9 +143,8 @@ pub fn compile(
     observer.lowered(&m);
     let prepared = select::prepare(&m, &lowered, &options.shape)?;
     observer.step("flow");
-    let all = [4, 2];
     let wanted: Vec<u32> =
-        all.into_iter().filter(|&t| options.threads.is_none_or(|want| want == t)).collect();
+        THREADS.into_iter().filter(|&t| options.threads.is_none_or(|want| want == t)).collect();
     if wanted.is_empty() {
         return Err(CompileError {
             message: "a program has 2 or 4 threads".to_owned(),
@@ -142,37 +152,22 @@ pub fn compile(
             internal: false,
         });
     }
-    let mut best: Option<Attempt> = None;
-    let mut failure: Option<CompileError> = None;
+    let mut best = Err(CompileError::bug("no configuration was tried".to_owned()));
     let mut attempts = 0;
-    for threads in wanted {
+    for (n, &threads) in wanted.iter().enumerate() {
         attempts += 1;
-        match attempt(&m, version, threads, &lowered, &prepared, options, observer) {
-            Ok(a) => {
-                let done = !a.memory_edits;
-                // Least memory traffic comes first: a spill costs a switch and a memory latency that the estimate of
-                // cycles knows too little of.
-                let cost = |a: &Attempt| (a.memory_edits, a.stats.spills + a.stats.fills, a.stats.cycles);
-                if best.as_ref().is_none_or(|b| cost(&a) < cost(b)) {
-                    best = Some(a);
-                }
-                if done {
-                    break;
-                }
-            }
-            // Too many values at once may still fit with more registers; anything else is final.
-            Err(e) => {
-                let stop = e.internal;
-                failure = Some(e);
-                if stop {
-                    break;
-                }
-            }
+        // Half of the threads have twice the registers, and no program of the corpus is better off with all threads and
+        // memory traffic. (Unless the registers are as few with half of the threads.)
+        let few = options.max_registers.is_some_and(|limit| limit < u32::from(regs::rows(threads)));
+        let no_memory = n + 1 < wanted.len() && !options.force_spill && !few;
+        let way = Way { version, threads, no_memory };
+        best = attempt(&m, way, &lowered, &prepared, options, observer);
+        // Too many values at once may still fit with more registers; anything else is final.
+        if best.as_ref().map_or_else(|e| e.internal, |_| true) {
+            break;
         }
     }
-    let Some(best) = best.filter(|_| failure.as_ref().is_none_or(|e| !e.internal)) else {
-        return Err(failure.unwrap_or_else(|| CompileError::bug("no configuration was tried".to_owned())));
-    };
+    let best = best?;
     Ok(Artifact {
         target: version.name().to_owned(),
         entry: m.name.clone(),
@@ -215,13 +210,13 @@ fn asks_lane_0(mir: &Mir<MInst>) -> bool {
 /// Selection, order, allocation. `side_values`: see [`select::select_prepared`].
 fn allocated(
     m: &Module,
-    version: Version,
-    threads: u32,
+    way: Way,
     prepared: &select::Prepared,
     options: &Options,
     side_values: bool,
     observer: &mut dyn Observer,
 ) -> Result<(Mir<MInst>, Allocation), CompileError> {
+    let Way { version, threads, no_memory } = way;
     let mut rules = select::Counts::default();
     let mut mir = select::select_prepared(prepared, version, threads, side_values, &mut rules)?;
     observer.step("select");
@@ -234,6 +229,7 @@ fn allocated(
     let file = regs::register_file(version, threads);
     let choices = kempe_ra::Options {
         max_registers: options.max_registers,
+        no_memory,
         force_spill: options.force_spill,
         engine: options.engine,
         without: options.without,
@@ -246,17 +242,17 @@ fn allocated(
 
 fn attempt(
     m: &Module,
-    version: Version,
-    threads: u32,
+    way: Way,
     lowered: &Lowered,
     prepared: &select::Prepared,
     options: &Options,
     observer: &mut dyn Observer,
 ) -> Result<Attempt, CompileError> {
-    let (mut mir, mut allocation) = allocated(m, version, threads, prepared, options, true, observer)?;
+    let Way { version, threads, .. } = way;
+    let (mut mir, mut allocation) = allocated(m, way, prepared, options, true, observer)?;
     if m.stage == Stage::Fragment && allocation.memory_edits && asks_lane_0(&mir) {
         // A fill brings nothing to a dead quad, and quad 0 may be one.
-        (mir, allocation) = allocated(m, version, threads, prepared, options, false, observer)?;
+        (mir, allocation) = allocated(m, way, prepared, options, false, observer)?;
     }
     observer.allocated(threads, &mir, &allocation);
     let frame = Frame {
@@ -307,18 +303,14 @@ fn attempt(
             internal: false,
         })?;
     let uses_barrier = mir.data.iter().any(|i| matches!(i, MInst::Barrier));
-    Ok(Attempt {
-        threads,
-        finished,
-        stats,
-        scratch_bytes,
-        uses_barrier,
-        memory_edits: allocation.memory_edits,
-    })
+    Ok(Attempt { threads, finished, stats, scratch_bytes, uses_barrier })
 }
 
 /// The message for a failed allocation: names and lines of what is needed at once.
 fn out_of_registers(m: &Module, mir: &Mir<MInst>, failure: Failure) -> CompileError {
+    if let Failure::NeedsMemory { .. } = failure {
+        return CompileError { message: failure.to_string(), loc: Loc(0), internal: false };
+    }
     let Failure::OutOfRegisters { at, live, .. } = &failure else {
         return CompileError::bug(failure.to_string());
     };
