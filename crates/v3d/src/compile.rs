@@ -15,7 +15,7 @@ use crate::{regs, select, stats};
 use kempe_ir::{Loc, Module, Stage};
 use kempe_mir::order::Room;
 use kempe_mir::{Artifact, Mir};
-use kempe_ra::{Allocation, Failure, OperandKind};
+use kempe_ra::{Allocation, Failure, Inst, OperandKind, VReg};
 
 /// Registers for the order before allocation, by thread count: aims of 52 to 60 and 26 to 30 differ by less than 0.1 % of the
 /// instructions of the compute corpus. With four threads memory is out of the question as long as anything else will do.
@@ -125,24 +125,60 @@ struct Attempt {
     uses_barrier: bool,
 }
 
+/// A module brought to where thread counts and registers begin to matter: whoever asks for the same program with several
+/// choices lowers it once.
+pub struct Ready {
+    m: Module,
+    version: Version,
+    lowered: Lowered,
+    prepared: select::Prepared,
+}
+
 /// Compiles a module (in source form, optimised) for one version.
 ///
 /// # Errors
 /// What is not supported, what does not fit, and defects found by the checks on the way.
 pub fn compile(
-    mut m: Module,
+    m: Module,
     version: Version,
     options: &Options,
     observer: &mut dyn Observer,
 ) -> Result<Artifact, CompileError> {
-    let lowered = lower::lower(&mut m, version, &options.shape)?;
+    finish_ready(&ready(m, version, &options.shape, observer)?, options, observer)
+}
+
+/// The first part of [`compile`]: lowering, and the analyses of selection.
+///
+/// # Errors
+/// What is not supported.
+pub fn ready(
+    mut m: Module,
+    version: Version,
+    shape: &lower::Shape,
+    observer: &mut dyn Observer,
+) -> Result<Ready, CompileError> {
+    let lowered = lower::lower(&mut m, version, shape)?;
     observer.step("lower");
     for warning in &lowered.warnings {
         observer.warning(warning);
     }
     observer.lowered(&m);
-    let prepared = select::prepare(&m, &lowered, &options.shape)?;
+    let prepared = select::prepare(&m, &lowered, shape)?;
     observer.step("flow");
+    Ok(Ready { m, version, lowered, prepared })
+}
+
+/// The second part of [`compile`]. The shape is the one that the first part was told.
+///
+/// # Errors
+/// As [`compile`].
+pub fn finish_ready(
+    ready: &Ready,
+    options: &Options,
+    observer: &mut dyn Observer,
+) -> Result<Artifact, CompileError> {
+    let Ready { m, version, lowered, prepared } = ready;
+    let version = *version;
     let wanted: Vec<u32> =
         THREADS.into_iter().filter(|&t| options.threads.is_none_or(|want| want == t)).collect();
     if wanted.is_empty() {
@@ -161,7 +197,7 @@ pub fn compile(
         let few = options.max_registers.is_some_and(|limit| limit < u32::from(regs::rows(threads)));
         let no_memory = n + 1 < wanted.len() && !options.force_spill && !few;
         let way = Way { version, threads, no_memory };
-        best = attempt(&m, way, &lowered, &prepared, options, observer);
+        best = attempt(m, way, lowered, prepared, options, observer);
         // Too many values at once may still fit with more registers; anything else is final.
         if best.as_ref().map_or_else(|e| e.internal, |_| true) {
             break;
@@ -179,11 +215,11 @@ pub fn compile(
         workgroup_size: m.workgroup_size,
         shared_bytes: lowered.shared_bytes,
         scratch_bytes: best.scratch_bytes,
-        constant_data: m.constant_data,
+        constant_data: m.constant_data.clone(),
         uses_barrier: best.uses_barrier,
         may_share_batches: lowered.may_share_batches,
         resources: m.resources.values().map(with_format).collect(),
-        graphics: lowered.graphics,
+        graphics: lowered.graphics.clone(),
         stats: best.stats,
         attempts,
     })
@@ -306,7 +342,11 @@ fn attempt(
     Ok(Attempt { threads, finished, stats, scratch_bytes, uses_barrier })
 }
 
-/// The message for a failed allocation: names and lines of what is needed at once.
+/// Most values that a message names.
+const NAMED: usize = 12;
+
+/// The message for a failed allocation: names and lines of what is needed at once. A value without a name is named by the
+/// operation that makes it.
 fn out_of_registers(m: &Module, mir: &Mir<MInst>, failure: Failure) -> CompileError {
     if let Failure::NeedsMemory { .. } = failure {
         return CompileError { message: failure.to_string(), loc: Loc(0), internal: false };
@@ -314,19 +354,34 @@ fn out_of_registers(m: &Module, mir: &Mir<MInst>, failure: Failure) -> CompileEr
     let Failure::OutOfRegisters { at, live, .. } = &failure else {
         return CompileError::bug(failure.to_string());
     };
+    let line = |loc: Loc| m.line(loc).map(|l| l.line);
+    let made = |v: VReg| {
+        let insts = (0..mir.data.len() as u32).map(Inst);
+        insts.into_iter().find(|&i| mir.operands(i).iter().any(|o| o.vreg == v && o.kind != OperandKind::Use))
+    };
+    let name = |v: &VReg| match mir.names.get(v.0 as usize).filter(|n| !n.is_empty()) {
+        Some(name) => name.clone(),
+        None => match made(*v) {
+            Some(i) => {
+                let text = mir.data[i.0 as usize].to_string();
+                let what = text.split(' ').next().unwrap_or_default();
+                let place = mir.locs.get(i.0 as usize).copied().and_then(line);
+                place.map_or(format!("a {what}"), |n| format!("the {what} of line {n}"))
+            }
+            None => "a merge".to_owned(),
+        },
+    };
+    let mut names: Vec<String> = Vec::new();
+    for name in live.iter().map(name) {
+        if names.len() < NAMED && !names.contains(&name) {
+            names.push(name);
+        }
+    }
     let loc = mir.locs.get(at.0 as usize).copied().unwrap_or_default();
-    let mut names: Vec<&str> = live
-        .iter()
-        .filter_map(|v| mir.names.get(v.0 as usize))
-        .map(String::as_str)
-        .filter(|n| !n.is_empty())
-        .collect();
-    names.dedup();
-    names.truncate(12);
-    let line = m.line(loc).map_or(String::new(), |l| format!(" at line {}", l.line));
+    let place = line(loc).map_or(String::new(), |n| format!(" at line {n}"));
     let named = if names.is_empty() { String::new() } else { format!(" (among them {})", names.join(", ")) };
     CompileError {
-        message: format!("out of registers{line}: {} values are needed at once{named}", live.len()),
+        message: format!("out of registers{place}: {} values are needed at once{named}", live.len()),
         loc,
         internal: false,
     }
