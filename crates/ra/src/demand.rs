@@ -90,6 +90,7 @@ pub(crate) struct Limits {
     pub fragile: Vec<bool>,
     /// By set: registers are handed out round robin.
     pub rotates: Vec<bool>,
+    pub preferences: Preferences,
     /// Units of the whole register file.
     pub units: usize,
 }
@@ -155,6 +156,7 @@ impl Limits {
             backing: file.sets.iter().map(|set| set.backing).collect(),
             fragile,
             units: file.units.len(),
+            preferences: file.preferences.clone(),
             rotates: file.sets.iter().map(|set| set.rotate).collect(),
         };
         limits.make_classes(program, if memory { wiped } else { UnitMask::EMPTY });

@@ -14,6 +14,7 @@ mod liveness;
 mod masks;
 mod moves;
 mod nextuse;
+mod prefer;
 mod pressure;
 pub mod problem;
 mod rewrite;
@@ -189,6 +190,7 @@ impl Job<'_> {
             &limits,
             self.graph,
             self.costs,
+            self.options,
             self.file.units.len(),
             &self.tight,
         )

@@ -58,6 +58,29 @@ pub struct RegisterFile {
     /// Units that keep only what belongs into their sets (a register with one word for several lanes): any other value
     /// is lost in them, also on its way through.
     pub narrow: Vec<Unit>,
+    pub preferences: Preferences,
+}
+
+/// What a register file would rather have, where several units would do. Nothing of it is binding.
+#[derive(Clone, Debug, Default)]
+pub struct Preferences {
+    /// Units that values take first, each with its set.
+    pub favoured: Vec<Favour>,
+    /// Units that are better for values that live at most [`Preferences::brief_life`] instructions, and worse for all others.
+    pub brief: Vec<Unit>,
+    pub brief_life: u32,
+    /// Units that are in the way at the end of a program: values that its last [`Preferences::late_steps`] instructions
+    /// touch rather stand elsewhere.
+    pub late: Vec<Unit>,
+    pub late_steps: u32,
+}
+
+/// Values of `set` take `unit` if it is free and was given out more than `rest` instructions ago.
+#[derive(Clone, Copy, Debug)]
+pub struct Favour {
+    pub set: SetId,
+    pub unit: Unit,
+    pub rest: u32,
 }
 
 /// A named set of units that operands and virtual registers refer to.

@@ -12,6 +12,7 @@ use crate::graph::{Graph, NONE};
 use crate::liveness::Liveness;
 use crate::masks::{MAX_UNITS, UnitMask};
 use crate::moves::{Move, parallel};
+use crate::prefer::Prefer;
 use crate::problem::*;
 use crate::settle::{Item, node_item, settle, value_item};
 use crate::wishes::{NO_UNIT, Wishes};
@@ -45,7 +46,7 @@ struct Scan<'a> {
     /// Units that the parameters of the loops around would like to have back at the latch.
     wanted: UnitMask,
     loop_wanted: Vec<UnitMask>,
-    rotor: Vec<u32>,
+    prefer: Prefer,
     units: usize,
     places: Vec<Unit>,
     edits: Vec<(u32, Edit)>,
@@ -67,6 +68,7 @@ pub(crate) fn scan(
     limits: &Limits,
     graph: &Graph,
     costs: &Costs,
+    options: &Options,
     units: usize,
     tight: &[Tight],
 ) -> Result<Placed, Stuck> {
@@ -85,7 +87,7 @@ pub(crate) fn scan(
         occupied: UnitMask::EMPTY,
         wanted: UnitMask::EMPTY,
         loop_wanted: vec![UnitMask::EMPTY; graph.loops.len()],
-        rotor: vec![0; limits.sets.len()],
+        prefer: Prefer::new(code, limits, options),
         units,
         places: vec![Unit(0); program.operands.len()],
         edits: Vec::new(),
@@ -129,6 +131,7 @@ impl Scan<'_> {
         self.last_unit[vreg as usize] = unit.0;
         for k in 0..self.code.vregs[vreg as usize].size as u16 {
             self.occupant[(unit.0 + k) as usize] = vreg;
+            self.prefer.gave(Unit(unit.0 + k));
             self.occupied.insert(Unit(unit.0 + k));
         }
         self.wishes.settle_web(vreg, unit, false);
@@ -197,19 +200,7 @@ impl Scan<'_> {
         } else {
             *free
         };
-        let order = &self.limits.order[set.0 as usize];
-        let rotor = &mut self.rotor[set.0 as usize];
-        for k in 0..order.len() {
-            let at = (*rotor as usize + k) % order.len();
-            if from.contains(order[at]) {
-                if self.limits.rotates[set.0 as usize] {
-                    *rotor = ((at + 1) % order.len()) as u32;
-                }
-                return order[at];
-            }
-        }
-        // The set's order does not list it (an operand's set outside its home under a register limit).
-        from.first().unwrap_or(Unit(0))
+        self.prefer.pick(self.limits, vreg, set, &from)
     }
 
     /// Bases in `mask` at which `size` units are free.
@@ -388,6 +379,7 @@ impl Scan<'_> {
     }
 
     fn step(&mut self, step: u32) -> Result<(), Stuck> {
+        self.prefer.tick();
         let code = self.code;
         let info = &code.steps[step as usize];
         if !self.try_as_is(info) {

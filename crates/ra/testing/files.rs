@@ -47,6 +47,7 @@ pub fn rows_file(rows: u16, accumulators: u16) -> RegisterFile {
         edit_reserved: run(rows - 2, 2),
         memory_edit_clobbers: SWITCH,
         narrow: Vec::new(),
+        preferences: Preferences::default(),
     }
 }
 
@@ -65,6 +66,7 @@ pub fn halves_file() -> RegisterFile {
         edit_reserved: run(252, 4),
         memory_edit_clobbers: ClobberId(0),
         narrow: Vec::new(),
+        preferences: Preferences::default(),
     }
 }
 
@@ -85,5 +87,6 @@ pub fn wide_file() -> RegisterFile {
         edit_reserved: run(126, 2),
         memory_edit_clobbers: ClobberId(0),
         narrow: Vec::new(),
+        preferences: Preferences::default(),
     }
 }
