@@ -341,7 +341,8 @@ impl<'a> Checker<'a> {
     }
 
     /// What of these facts survives in a unit. A narrow one keeps a value only if it belongs to the home set of the value
-    /// or the set behind that, or to the set of one of its operands or of a parameter that it goes to.
+    /// or the set behind that, or to the set of one of its operands or of a parameter that it goes to. Facts of one place are about
+    /// the same bits: what keeps one keeps all.
     fn at_home(&self, unit: Unit, facts: &Facts) -> Facts {
         if !self.narrow.contains(unit) {
             return facts.clone();
@@ -351,7 +352,7 @@ impl<'a> Checker<'a> {
             sets == ANYWHERE
                 || self.homes.iter().enumerate().any(|(n, home)| sets >> n & 1 != 0 && home.contains(unit))
         };
-        facts.iter().copied().filter(stays).collect()
+        if facts.iter().any(stays) { facts.clone() } else { Facts::default() }
     }
 
     fn unit(&self, unit: Unit) -> Result<usize, String> {

@@ -117,13 +117,27 @@ pub fn random_file(seed: u64) -> RegisterFile {
         };
         UnitSet { name: format!("set{k}"), units, rotate: rng.chance(50), backing }
     });
+    let sets: Vec<UnitSet> = sets.collect();
+    // Wishes of any kind: nothing may depend on them.
+    let favour = |rng: &mut Rng| {
+        let set = rng.below(sets.len() as u32);
+        Favour { set: SetId(set as u8), unit: rng.pick(&sets[set as usize].units), rest: rng.below(8) }
+    };
+    let preferences = Preferences {
+        favoured: (0..rng.below(3)).map(|_| favour(&mut rng)).collect(),
+        brief: part(&mut rng, &all),
+        brief_life: rng.below(12),
+        late: part(&mut rng, &all),
+        late_steps: rng.below(6),
+    };
     RegisterFile {
         units: (0..count).map(|k| format!("u{k}")).collect(),
-        sets: sets.collect(),
+        sets,
         clobbers,
         edit_reserved,
         memory_edit_clobbers,
         narrow,
+        preferences,
     }
 }
 
