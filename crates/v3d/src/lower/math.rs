@@ -87,11 +87,22 @@ impl Lower<'_> {
                 return self.e.fmul(a, inverse);
             }
         }
-        let inverse = self.e.float(Op::RcpApprox, &[b]);
+        let inverse = match self.root_below(b) {
+            Some(root) => root,
+            None => self.e.float(Op::RcpApprox, &[b]),
+        };
         if self.e.value_of(a) == Some(1f32.to_bits()) {
             return inverse;
         }
         self.e.fmul(a, inverse)
+    }
+
+    /// 1/sqrt(x) where `v` is sqrt(x), made as 1/(1/sqrt(x)): nearer to the quotient, and the same for 0, -0 and infinity.
+    fn root_below(&self, v: Value) -> Option<Value> {
+        let f = &self.e.func;
+        let outer = f.def_inst(v).map(|i| &f.insts[i]).filter(|d| d.op == Op::RcpApprox)?;
+        let inner = f.def_inst(outer.args[0]).map(|i| &f.insts[i])?;
+        (inner.op == Op::RsqrtApprox).then_some(outer.args[0])
     }
 
     /// sin(x + pi * shift).
