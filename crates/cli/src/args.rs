@@ -531,8 +531,7 @@ fn size(text: &str) -> Result<u64, String> {
 }
 
 fn part(text: &str) -> Result<String, String> {
-    let mut all = kempe::Without::default();
-    let names: Vec<&str> = all.parts().into_iter().map(|part| part.0).collect();
+    let names = kempe::compile::CodeOptions::parts();
     match names.contains(&text) {
         true => Ok(text.to_owned()),
         false => Err(format!("the parts are {}", names.join(", "))),

@@ -90,11 +90,7 @@ pub fn compile(args: &Compile) -> Exit {
 }
 
 pub fn code_options(args: &crate::args::CodeArgs) -> kempe::compile::CodeOptions {
-    let mut without = kempe::Without::default();
-    for part in &args.without {
-        without.leave_out(part);
-    }
-    kempe::compile::CodeOptions {
+    let mut options = kempe::compile::CodeOptions {
         level: args.optimise,
         threads: args.threads,
         max_registers: args.max_registers,
@@ -103,10 +99,14 @@ pub fn code_options(args: &crate::args::CodeArgs) -> kempe::compile::CodeOptions
             Colour::Scan => kempe::Engine::Scan,
             Colour::Graph => kempe::Engine::Graph,
         },
-        without,
         verify: false,
         state: state(&args.state),
+        ..kempe::compile::CodeOptions::default()
+    };
+    for part in &args.without {
+        options.leave_out(part);
     }
+    options
 }
 
 fn state(args: &crate::args::StateArgs) -> PipelineState {

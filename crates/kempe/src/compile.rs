@@ -42,10 +42,31 @@ pub struct CodeOptions {
     pub engine: Engine,
     /// Parts of the allocator that are left out.
     pub without: Without,
+    /// Orders of instructions that are not tried.
+    pub without_orders: kempe_mir::order::Without,
     /// Have the final words compared with the machine instructions before allocation.
     pub verify: bool,
     /// What code of a graphics stage depends on besides its shader.
     pub state: PipelineState,
+}
+
+impl CodeOptions {
+    /// Names of what [`CodeOptions::leave_out`] knows.
+    pub fn parts() -> Vec<&'static str> {
+        let (mut ra, mut orders) = (Without::default(), kempe_mir::order::Without::default());
+        ra.parts()
+            .into_iter()
+            .map(|part| part.0)
+            .chain(orders.parts().into_iter().map(|part| part.0))
+            .collect()
+    }
+
+    /// Leave out the part of the allocator, or the order of instructions, of this name; `false` if there is none.
+    pub fn leave_out(&mut self, name: &str) -> bool {
+        let parts = self.without.parts().into_iter().chain(self.without_orders.parts());
+        let part = parts.into_iter().find(|part| part.0 == name);
+        part.map(|(_, out)| *out = true).is_some()
+    }
 }
 
 impl Default for CodeOptions {
@@ -57,6 +78,7 @@ impl Default for CodeOptions {
             force_spill: false,
             engine: Engine::default(),
             without: Without::default(),
+            without_orders: kempe_mir::order::Without::default(),
             verify: false,
             state: PipelineState::default(),
         }

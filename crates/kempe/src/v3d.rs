@@ -92,6 +92,7 @@ impl Target for V3d {
             max_registers: options.max_registers,
             engine: options.engine,
             without: options.without,
+            without_orders: options.without_orders,
             verify: options.verify,
             ..Default::default()
         };

@@ -269,12 +269,6 @@ impl Without {
             ("lifespan", &mut self.lifespan),
         ]
     }
-
-    /// Leave out the part of this name as well; `false` if there is none.
-    pub fn leave_out(&mut self, name: &str) -> bool {
-        let part = self.parts().into_iter().find(|part| part.0 == name);
-        part.map(|(_, out)| *out = true).is_some()
-    }
 }
 
 /// A point between instructions. Edits of one point happen in the order of the list.

@@ -35,6 +35,8 @@ pub struct Options {
     pub engine: kempe_ra::Engine,
     /// Parts of the allocator that are left out.
     pub without: kempe_ra::Without,
+    /// Orders of instructions that are not tried.
+    pub without_orders: kempe_mir::order::Without,
     /// Leave the order of instructions as selection made it.
     pub no_order: bool,
     /// What a graphics program is made for.
@@ -258,7 +260,7 @@ fn allocated(
     observer.step("select");
     observer.rules(&rules);
     if !options.no_order {
-        kempe_mir::order::order(&mut mir, ROOM[(threads >= 4) as usize]);
+        kempe_mir::order::order(&mut mir, ROOM[(threads >= 4) as usize], options.without_orders);
         observer.step("order");
     }
     observer.selected(threads, &mir);

@@ -56,8 +56,38 @@ pub struct Room {
     pub memory: u32,
 }
 
+/// Orders that are not made, to measure what they bring.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Without {
+    /// By latency: then the one by demand is the first to be looked at.
+    pub latency: bool,
+    /// By latency for lower limits.
+    pub lower: bool,
+    /// The old one.
+    pub source: bool,
+    pub demand: bool,
+    /// From the end, greedy.
+    pub backward: bool,
+    /// From the end, searched for.
+    pub search: bool,
+}
+
+impl Without {
+    /// Every order with its name.
+    pub fn parts(&mut self) -> [(&'static str, &mut bool); 6] {
+        [
+            ("order-latency", &mut self.latency),
+            ("order-lower", &mut self.lower),
+            ("order-source", &mut self.source),
+            ("order-demand", &mut self.demand),
+            ("order-backward", &mut self.backward),
+            ("order-search", &mut self.search),
+        ]
+    }
+}
+
 /// Reorders the instructions of every block.
-pub fn order<I: Schedule + Copy>(mir: &mut Mir<I>, room: Room) {
+pub fn order<I: Schedule + Copy>(mir: &mut Mir<I>, room: Room, without: Without) {
     let live = Live::new(mir);
     let mut numbers = Numbers::new(mir.program.vregs.len());
     let mut lives_out = vec![false; mir.program.vregs.len()];
@@ -70,7 +100,7 @@ pub fn order<I: Schedule + Copy>(mir: &mut Mir<I>, room: Room) {
         let graph =
             Graph::new(mir, (range.start, range.end), live.at_start(mir, b), &lives_out, &mut numbers);
         live.unmark_out(mir, b, &mut lives_out);
-        let new = best(&graph, room);
+        let new = best(&graph, room, without);
         if !new.iter().copied().eq(0..new.len() as u32) {
             apply(mir, range.start as usize, &new);
         }
@@ -78,36 +108,53 @@ pub fn order<I: Schedule + Copy>(mir: &mut Mir<I>, room: Room) {
 }
 
 /// The order with the least memory traffic; by latency, if that fits.
-fn best(g: &Graph, room: Room) -> Vec<u32> {
+fn best(g: &Graph, room: Room, without: Without) -> Vec<u32> {
     let by_demand = demand::schedule(g);
     let mut rank = vec![0; g.len()];
     for (at, &k) in by_demand.iter().enumerate() {
         rank[k as usize] = at as u32;
     }
-    let first = list::schedule(g, &rank, room.aim);
+    let first = match without.latency {
+        true => by_demand.clone(),
+        false => list::schedule(g, &rank, room.aim),
+    };
     if cost::pressure(g, &first) <= room.aim {
         return first;
     }
-    // Something will go to memory: whichever order moves least there and back.
-    let old: Vec<u32> = (0..g.len() as u32).collect();
-    let mut best = old;
-    let mut least = cost::traffic(g, &best, room);
-    let lists = [room.aim / 2, 0].map(|limit| list::schedule(g, &rank, limit));
-    let [half, none] = lists;
-    let mut consider = |order: Vec<u32>| {
-        let traffic = cost::traffic(g, &order, room);
-        if traffic < least {
-            (best, least) = (order, traffic);
+    // Something will go to memory or be made again: whichever order costs least.
+    let mut best = Candidate { least: u32::MAX, order: Vec::new() };
+    if !without.source {
+        best.consider(g, room, (0..g.len() as u32).collect());
+    }
+    best.consider(g, room, first);
+    if !without.lower {
+        best.consider(g, room, list::schedule(g, &rank, room.aim / 2));
+        best.consider(g, room, list::schedule(g, &rank, 0));
+    }
+    if !without.demand {
+        best.consider(g, room, by_demand);
+    }
+    if !without.backward {
+        best.consider(g, room, backward::schedule(g));
+    }
+    if !without.search && best.least > 0 && g.len() <= backward::MAX_SEARCHED {
+        best.consider(g, room, backward::search(g, room.aim));
+    }
+    best.order
+}
+
+struct Candidate {
+    least: u32,
+    order: Vec<u32>,
+}
+
+impl Candidate {
+    fn consider(&mut self, g: &Graph, room: Room, order: Vec<u32>) {
+        let cost = cost::traffic(g, &order, room);
+        if cost < self.least {
+            *self = Candidate { least: cost, order };
         }
-        least
-    };
-    for order in [first, half, none, by_demand] {
-        consider(order);
     }
-    if consider(backward::schedule(g)) != 0 && g.len() <= backward::MAX_SEARCHED {
-        consider(backward::search(g, room.aim));
-    }
-    best
 }
 
 fn apply<I: Copy>(mir: &mut Mir<I>, start: usize, order: &[u32]) {
