@@ -208,3 +208,102 @@ fn values_leave_an_instruction_whose_arrangement_fails_though_the_counts_fit() {
     assert_eq!(verdict(&file, &program, options.max_registers), Verdict::Fits);
     allocate(&file, &program, &Costs::default(), &options).unwrap();
 }
+
+fn file_of(units: u16, sets: &[&[u16]], lost: &[u16]) -> RegisterFile {
+    let list = |units: &[u16]| units.iter().map(|&u| Unit(u)).collect::<Vec<_>>();
+    RegisterFile {
+        units: (0..units).map(|k| format!("u{k}")).collect(),
+        sets: sets
+            .iter()
+            .enumerate()
+            .map(|(k, units)| UnitSet {
+                name: format!("set{k}"),
+                units: list(units),
+                rotate: false,
+                backing: Backing::Memory,
+            })
+            .collect(),
+        clobbers: vec![Vec::new(), list(lost)],
+        edit_reserved: Vec::new(),
+        memory_edit_clobbers: ClobberId(1),
+        narrow: Vec::new(),
+    }
+}
+
+const ALL: SetId = SetId(0);
+const SMALL: SetId = SetId(1);
+
+/// A wide value is stored and filled part by part, and the first of these edits must not destroy the second part.
+#[test]
+fn a_wide_value_is_spilled_where_no_spill_destroys_it() {
+    let file = file_of(8, &[&[0, 1, 2, 3, 4, 5, 6, 7]], &[4, 5, 6, 7]);
+    let mut b = Builder::default();
+    let v = b.wide_value(ALL, 2, false);
+    b.block(&[]);
+    b.inst(&[Operand { fixed: Some(Unit(4)), ..write(v, ALL) }], NONE, false);
+    b.inst(&[], NONE, false);
+    b.inst(&[Operand { fixed: Some(Unit(6)), ..read(v, ALL) }], NONE, false);
+    let allocation = allocate(&file, &b.finish(), &Costs::default(), &forced()).unwrap();
+    assert!(allocation.memory_edits);
+}
+
+/// A wide place that is fixed takes nothing of a set that only its first unit belongs to.
+#[test]
+fn a_fixed_wide_place_counts_where_all_of_it_lies() {
+    let file = file_of(8, &[&[0, 1, 2, 3, 4, 5, 6, 7], &[4]], &[]);
+    let mut b = Builder::default();
+    let v = b.wide_value(ALL, 4, false);
+    let nothing = b.value(SMALL, true);
+    b.block(&[]);
+    b.inst(&[Operand { fixed: Some(Unit(4)), ..write(v, ALL) }], NONE, false);
+    b.inst(&[read(nothing, SMALL)], NONE, false);
+    b.inst(&[read(v, ALL)], NONE, false);
+    let allocation = allocate(&file, &b.finish(), &Costs::default(), &Options::default()).unwrap();
+    assert!(!allocation.memory_edits);
+}
+
+/// Two blocks pass `values` to `params`, each of which is read alone.
+fn passed_on(b: &mut Builder, values: &[VReg], params: &[VReg]) {
+    b.block(&[]);
+    for &v in values {
+        b.inst(&[write(v, b.0.vregs[v.0 as usize].home)], NONE, false);
+    }
+    b.inst(&[], NONE, false);
+    b.edge(1, &[]);
+    b.edge(2, &[]);
+    for _ in 0..2 {
+        b.block(&[]);
+        b.inst(&[], NONE, false);
+        b.edge(3, values);
+    }
+    b.block(params);
+    for &v in params {
+        b.inst(&[read(v, b.0.vregs[v.0 as usize].home)], NONE, false);
+    }
+}
+
+/// Three values of a set of two units go to parameters that have room: they cannot all wait for the edge in registers.
+#[test]
+fn arguments_with_a_smaller_home_than_their_parameters() {
+    let file = file_of(8, &[&[0, 1, 2, 3, 4, 5, 6, 7], &[2, 5]], &[]);
+    let mut b = Builder::default();
+    let values = [0; 3].map(|_| b.value(SMALL, false));
+    let params = [0; 3].map(|_| b.value(ALL, false));
+    passed_on(&mut b, &values, &params);
+    let program = b.finish();
+    assert_eq!(verdict(&file, &program, None), Verdict::Fits);
+    allocate(&file, &program, &Costs::default(), &Options::default()).unwrap();
+}
+
+/// The only window for the wide argument holds all units of the other one: the counts fit, no arrangement does.
+#[test]
+fn arguments_without_an_arrangement_go_through_memory() {
+    let file = file_of(16, &[&[0, 1, 2, 3, 4, 5, 6, 7, 9, 11, 13, 15], &[4, 5, 6, 7]], &[]);
+    let mut b = Builder::default();
+    let values = [b.wide_value(ALL, 8, false), b.value(SMALL, false)];
+    let params = [b.wide_value(ALL, 8, false), b.value(ALL, false)];
+    passed_on(&mut b, &values, &params);
+    let program = b.finish();
+    assert_eq!(verdict(&file, &program, None), Verdict::Fits);
+    allocate(&file, &program, &Costs::default(), &Options::default()).unwrap();
+}

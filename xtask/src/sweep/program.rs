@@ -24,7 +24,7 @@ pub const MOST: u32 = 64;
 pub const FIXED: [u32; 5] = [64, 48, 32, 24, 16];
 
 /// A refusal may take this many times a normal compile of the program (reading, optimiser and lowering included), and
-/// [`GRACE`]. Over the corpus (scan) the worst takes 1.8 times, 99 of 100 less than 1.1.
+/// [`GRACE`]. Of 1,309 modules (scan) the worst takes 1.9 times, 99 of 100 less than 1.6, the median 0.8 to 1.0.
 const REFUSAL: f64 = 3.0;
 /// Below this nobody waits, and clocks are coarse.
 const GRACE: Duration = Duration::from_millis(20);
