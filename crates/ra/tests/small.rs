@@ -227,6 +227,7 @@ fn file_of(units: u16, sets: &[&[u16]], lost: &[u16]) -> RegisterFile {
         edit_reserved: Vec::new(),
         memory_edit_clobbers: ClobberId(1),
         narrow: Vec::new(),
+        preferences: Preferences::default(),
     }
 }
 
