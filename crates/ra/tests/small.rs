@@ -8,7 +8,20 @@ use testing::files::*;
 use testing::generate::plain;
 use testing::least::{Verdict, verdict};
 
-const FORCED: Options = Options { max_registers: None, force_spill: true };
+const FORCED: Options = Options {
+    max_registers: None,
+    force_spill: true,
+    engine: Engine::Scan,
+    without: Without {
+        recipes: false,
+        trees: false,
+        splitting: false,
+        rotation: false,
+        favours: false,
+        avoids: false,
+        lifespan: false,
+    },
+};
 
 #[derive(Default)]
 struct Builder(Program);
