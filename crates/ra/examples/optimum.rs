@@ -1,6 +1,10 @@
-//! The allocator beside the optimum, on random problems.
+//! The allocator beside the optimum, on random problems of up to about 60 instructions.
 //!
 //! `cargo run --release -p kempe-ra --example optimum -- --count 1000 --seed 1`
+//!
+//! `--kind K` takes one register file only (0 to 4), `--size N` programs of about N instructions, `--exact 1` what
+//! stands between instructions as it is rather than where any memory edit would leave it; `--show LIMIT` prints the
+//! program of `--seed`, its allocation and the edits of an optimum.
 
 #[path = "../testing/mod.rs"]
 mod testing;
@@ -10,9 +14,14 @@ use std::time::{Duration, Instant};
 use kempe_ra::*;
 use testing::case::{KINDS, program_of};
 use testing::dump::dump;
-use testing::optimum::compare::{least_at, registers, spent};
-use testing::optimum::spill::{Between, Effort, Least};
+use testing::generate::Kind;
+use testing::optimum::compare::{Plan, Report};
+use testing::optimum::spill::{Between, Effort, Least, least};
+use testing::optimum::view::View;
 use testing::rng::Rng;
+
+/// Larger programs are left out (instructions).
+const MOST: usize = 60;
 
 fn main() {
     let (mut count, mut seed, mut size, mut kinds, mut between, mut show) =
@@ -25,80 +34,60 @@ fn main() {
             ("--seed", Some(value)) => seed = value,
             ("--size", Some(value)) => size = value as u32,
             ("--kind", Some(value)) => kinds = vec![KINDS[value as usize % KINDS.len()]],
-            ("--exact", Some(1)) => between = Between::Exact,
+            ("--exact", Some(value)) => between = if value != 0 { Between::Exact } else { Between::Safe },
             ("--show", Some(value)) => show = Some(value as u32),
-            _ => std::process::exit(2),
+            _ => {
+                eprintln!(
+                    "usage: optimum [--count N] [--seed S] [--size N] [--kind K] [--exact 1] [--show LIMIT]"
+                );
+                std::process::exit(2);
+            }
         }
     }
-    let effort = Effort { nodes: 20_000, time: Duration::from_secs(20), size: 6000 };
+    let effort = Effort { nodes: 20_000, time: Duration::from_secs(20), size: 8000 };
     let costs = Costs::default();
+    let mut wrong = 0;
     for kind in kinds {
         let file = kind.file();
-        let start = Instant::now();
-        let (mut ours, mut best, mut counted, mut unsolved, mut refused, mut below) = (0.0, 0.0, 0, 0, 0, 0);
-        let (mut regs_equal, mut regs) = (0, 0);
-        let mut worst: Vec<(f64, f64, String)> = Vec::new();
-        for case in seed..seed + count {
-            let mut rng = Rng::new(case ^ 0x0971);
-            let length = if size != 0 { size } else { rng.range(8, 40) };
-            let program = program_of(kind, case, length);
-            if program.insts.len() > 60 {
-                continue;
-            }
-            if let Some((bound, found)) = registers(&file, &program, 64) {
-                regs += 1;
-                regs_equal += (found == Some(bound)) as u32;
-                if found != Some(bound) {
-                    println!("{kind:?} seed {case} size {length}: registers {found:?}, bound {bound}");
-                }
-            }
-            let limits = match show {
-                Some(limit) => limit..=limit,
-                None => 2..=10,
-            };
-            for limit in limits {
-                let options = Options { max_registers: Some(limit), ..Options::default() };
-                let Ok(allocation) = allocate(&file, &program, &costs, &options) else {
-                    refused += 1;
-                    continue;
-                };
-                let spent = spent(&program, &costs, &allocation);
-                if spent.memory == 0.0 {
-                    break;
-                }
-                let begin = Instant::now();
-                let found = least_at(&file, &program, &costs, Some(limit), between, effort);
-                let took = begin.elapsed().as_secs_f64();
-                let name = format!("{kind:?} seed {case} size {length} limit {limit} ({} insts, {took:.2} s)", program.insts.len());
-                if show.is_some() {
-                    println!("{}", dump(&file, &program, Some(&allocation)));
-                    println!("{name}: {spent:?} {found:?}");
-                }
-                match found {
-                    Least::Cost { cost, .. } => {
-                        if spent.memory < cost - 1e-3 {
-                            below += 1;
-                            println!("BELOW {name}: {} < {cost}", spent.memory);
-                        }
-                        counted += (cost > 0.0) as u32;
-                        ours += spent.memory;
-                        best += cost;
-                        worst.push((spent.memory - cost, cost, name));
-                    }
-                    Least::Infeasible => {
-                        below += 1;
-                        println!("BELOW {name}: {} but infeasible", spent.memory);
-                    }
-                    Least::Unsolved { .. } => unsolved += 1,
-                }
+        let plan = Plan { file: &file, costs: &costs, between, effort, most: 128 };
+        if let Some(limit) = show {
+            print(&plan, &program(kind, seed, size), limit);
+            continue;
+        }
+        let (start, mut report) = (Instant::now(), Report::default());
+        for seed in seed..seed + count {
+            let program = program(kind, seed, size);
+            if program.insts.len() <= MOST {
+                report.add(&plan, &format!("seed {seed}"), &program, None);
             }
         }
-        worst.sort_by(|a, b| b.0.total_cmp(&a.0));
-        for (loss, cost, name) in worst.iter().take(10).filter(|w| w.0 > 1e-3) {
-            println!("  {loss:.2} over {cost:.2}: {name}");
+        print!("{}", report.text(&format!("{kind:?}, {:.0} s", start.elapsed().as_secs_f64())));
+        wrong += report.wrong.len();
+    }
+    std::process::exit((wrong != 0) as i32);
+}
+
+/// The program of a seed.
+fn program(kind: Kind, seed: u64, size: u32) -> Program {
+    let mut rng = Rng::new(seed ^ 0x0971);
+    let length = if size != 0 { size } else { rng.range(8, 45) };
+    program_of(kind, seed, length)
+}
+
+fn print(plan: &Plan, program: &Program, limit: u32) {
+    let options = Options { max_registers: Some(limit), ..Options::default() };
+    let result = allocate(plan.file, program, plan.costs, &options);
+    println!("{}", dump(plan.file, program, result.as_ref().ok()));
+    println!("{:?}", result.err());
+    let view = View::new(plan.file, program, Some(limit), true);
+    match least(&view, plan.costs, plan.between, plan.effort) {
+        Least::Cost { cost, plan } => {
+            println!("least cost {cost}");
+            for step in plan {
+                let vreg = view.value_of.iter().position(|value| *value == step.value);
+                println!("  before {}: {:?} v{}", step.inst, step.edit, vreg.unwrap_or(0));
+            }
         }
-        let equal = worst.iter().filter(|w| w.0 < 1e-3).count();
-        println!("{kind:?}: {counted} with non-zero optimum, {equal} of {} equal, ours {ours:.1}, best {best:.1}, {:+.2} %, {unsolved} unsolved, {refused} refused, {below} below; registers {regs_equal} of {regs}; {:.1} s",
-            worst.len(), (ours / best - 1.0) * 100.0, start.elapsed().as_secs_f64());
+        other => println!("{other:?}"),
     }
 }

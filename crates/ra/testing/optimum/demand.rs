@@ -67,9 +67,8 @@ pub fn asks(items: &[Item]) -> Vec<Ask> {
             let counts = |item: &Item| {
                 if size == 1 { item.size } else { item.size.next_power_of_two() / size }
             };
-            let members: Vec<usize> = (0..items.len())
-                .filter(|&k| items[k].mask.within(&units) && counts(&items[k]) > 0)
-                .collect();
+            let members: Vec<usize> =
+                (0..items.len()).filter(|&k| items[k].mask.within(&units) && counts(&items[k]) > 0).collect();
             let sum: Sum = members
                 .iter()
                 .flat_map(|&k| items[k].weight.iter().map(move |&(w, term)| (w, term, k)))

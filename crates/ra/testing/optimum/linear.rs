@@ -27,10 +27,15 @@ pub struct Linear {
 /// How far the search got.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Outcome {
-    Optimal { cost: f64, values: Vec<f64> },
+    Optimal {
+        cost: f64,
+        values: Vec<f64>,
+    },
     Infeasible,
     /// Out of time or nodes, with what was proved until then, or a mistake of the solver.
-    Unknown { bound: f64 },
+    Unknown {
+        bound: f64,
+    },
 }
 
 impl Linear {

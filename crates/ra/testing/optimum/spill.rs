@@ -12,7 +12,7 @@
 //!
 //! What is left out, so that the result can be below what can be had, never above: arrangements of vectors, wide and
 //! fixed operands beyond Hall's condition; registers that moves from slot to slot and flags on their way from memory need
-//! for a moment; slots that cannot be shared because their contents differ ([`Least::shared`] says if any are).
+//! for a moment. A slot is shared only while it has to hold one content: rows for that are added where a solution breaks it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,6 +22,9 @@ use kempe_ra::*;
 use super::demand::{Item, Residents, asks, phases};
 use super::linear::{Linear, Outcome, Sum, Term};
 use super::view::{NOTHING, View};
+
+/// Solutions that are tried before every shared slot holds one content.
+const MOST_ROUNDS: u32 = 40;
 
 /// Which units hold a value between instructions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,12 +47,32 @@ pub struct Effort {
 /// What is known of the least cost.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Least {
-    /// The least cost; `shared`: argument and parameter share a slot somewhere, which may not be possible.
-    Cost { cost: f64, shared: bool },
+    /// The least cost, and edits that cost as much, in the order of the program.
+    Cost { cost: f64, plan: Vec<Planned> },
     /// It does not fit whatever is in memory.
     Infeasible,
     /// Not solved: too large, or the search was cut short.
     Unsolved { bound: f64 },
+}
+
+/// An edit that costs something, before `inst`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Planned {
+    pub inst: u32,
+    pub edit: Action,
+    /// Number in [`View::values`]; of a store on an edge the parameter.
+    pub value: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Action {
+    Store,
+    Fill,
+    Remake,
+    /// The argument of a parameter that is born in memory, from its register.
+    StoreArgument,
+    /// The same, brought into a register for it.
+    MoveArgument,
 }
 
 struct Builder<'v> {
@@ -64,7 +87,9 @@ struct Builder<'v> {
     birth: Vec<Residents>,
     /// By instruction: one if a memory edit stands before it.
     edited: Vec<Term>,
-    shared: Vec<Term>,
+    /// Argument and parameter that share a slot if the term is one.
+    shared: Vec<(Term, u32, u32)>,
+    plan: Vec<(Term, Planned)>,
 }
 
 /// The least cost of edits that touch memory or recompute, for values that stand as `between` says.
@@ -79,6 +104,7 @@ pub fn least(view: &View, costs: &Costs, between: Between, effort: Effort) -> Le
         birth: vec![Residents::new(); view.program.blocks.len()],
         edited: vec![Term::Zero; view.program.insts.len()],
         shared: Vec::new(),
+        plan: Vec::new(),
     };
     for &block in &view.order {
         builder.block(block);
@@ -91,18 +117,25 @@ pub fn least(view: &View, costs: &Costs, between: Between, effort: Effort) -> Le
     if builder.linear.size().0 > effort.size {
         return Least::Unsolved { bound: 0.0 };
     }
-    match builder.linear.solve(effort.nodes, effort.time) {
-        Outcome::Optimal { cost, values } => {
-            let is_one = |term: &Term| match *term {
-                Term::Zero => false,
-                Term::One => true,
-                Term::Var(var) => values[var as usize] > 0.5,
-            };
-            Least::Cost { cost, shared: builder.shared.iter().any(is_one) }
+    for _ in 0..MOST_ROUNDS {
+        let (cost, values) = match builder.linear.solve(effort.nodes, effort.time) {
+            Outcome::Optimal { cost, values } => (cost, values),
+            Outcome::Infeasible => return Least::Infeasible,
+            Outcome::Unknown { bound } => return Least::Unsolved { bound },
+        };
+        let is_one = |term: Term| match term {
+            Term::Zero => false,
+            Term::One => true,
+            Term::Var(var) => values[var as usize] > 0.5,
+        };
+        if !builder.keep_slots_apart(&is_one) {
+            let chosen = builder.plan.iter().filter(|(term, _)| is_one(*term)).map(|entry| entry.1);
+            let mut plan: Vec<Planned> = chosen.collect();
+            plan.sort_unstable();
+            return Least::Cost { cost, plan };
         }
-        Outcome::Infeasible => Least::Infeasible,
-        Outcome::Unknown { bound } => Least::Unsolved { bound },
     }
+    Least::Unsolved { bound: 0.0 }
 }
 
 impl Builder<'_> {
@@ -112,6 +145,13 @@ impl Builder<'_> {
 
     fn choice(&mut self) -> Term {
         self.linear.var(0.0, true)
+    }
+
+    /// One if `edit` is made before `inst`.
+    fn edit(&mut self, inst: u32, edit: Action, value: u32, cost: f64) -> Term {
+        let term = self.linear.var(cost, false);
+        self.plan.push((term, Planned { inst, edit, value }));
+        term
     }
 
     fn fits(&mut self, items: &[Item]) {
@@ -182,8 +222,8 @@ impl Builder<'_> {
         }
         // The first open point after the value was touched, or the last one before it is again.
         let earlier = (insts.start..inst).rev().find(|&k| view.touches(k, value) || view.is_open(k));
-        let later = (inst..insts.end)
-            .find(|&k| view.touches(k, value) || k + 1 < insts.end && view.is_open(k + 1));
+        let later =
+            (inst..insts.end).find(|&k| view.touches(k, value) || k + 1 < insts.end && view.is_open(k + 1));
         let near = |k: Option<u32>| k.is_none_or(|k| view.touches(k, value));
         near(earlier) || near(later)
     }
@@ -210,7 +250,7 @@ impl Builder<'_> {
                     now = self.choice();
                 }
                 if now != here && here != Term::One {
-                    let made = self.linear.var(cost * frequency, false);
+                    let made = self.edit(inst, Action::Remake, value, cost * frequency);
                     self.linear.at_most(&[(1.0, now), (-1.0, here), (-1.0, made)], 0.0);
                     brought.insert(value, made);
                 }
@@ -224,13 +264,15 @@ impl Builder<'_> {
                     self.linear.at_most(&[(1.0, now), (-1.0, here)], 0.0);
                 } else if useful && info.storable && stored != Term::One {
                     kept = self.choice();
-                    let store = self.linear.var(f64::from(self.costs.spill) * size * frequency, false);
+                    let cost = f64::from(self.costs.spill) * size * frequency;
+                    let store = self.edit(inst, Action::Store, value, cost);
                     self.linear.at_most(&[(1.0, kept), (-1.0, stored), (-1.0, store)], 0.0);
                     self.linear.at_most(&[(1.0, store), (-1.0, here)], 0.0);
                     memory.push(store);
                 }
                 if open && now != here && here != Term::One {
-                    let fill = self.linear.var(f64::from(self.costs.fill) * size * frequency, false);
+                    let cost = f64::from(self.costs.fill) * size * frequency;
+                    let fill = self.edit(inst, Action::Fill, value, cost);
                     self.linear.at_most(&[(1.0, now), (-1.0, here), (-1.0, fill)], 0.0);
                     brought.insert(value, fill);
                     memory.push(fill);
@@ -358,11 +400,11 @@ impl Builder<'_> {
                 if kept != Term::Zero {
                     let share = self.linear.var(0.0, true);
                     self.linear.at_most(&[(1.0, share), (-1.0, kept)], 0.0);
-                    self.shared.push(share);
+                    self.shared.push((share, arg, value));
                     sum.push((-1.0, share));
                 }
                 if view.is_open(last) {
-                    sum.extend(self.edge_stores(last, arg, there, frequency));
+                    sum.extend(self.edge_stores(last, (arg, value), there, frequency));
                 }
                 self.linear.at_most(&sum, 0.0);
             }
@@ -370,11 +412,11 @@ impl Builder<'_> {
     }
 
     /// Stores of an argument into the slot of a parameter: from its register, or on the way from elsewhere.
-    fn edge_stores(&mut self, last: u32, arg: u32, there: Term, frequency: f64) -> Sum {
+    fn edge_stores(&mut self, last: u32, (arg, param): (u32, u32), there: Term, frequency: f64) -> Sum {
         let info = &self.view.values[arg as usize];
         let size = f64::from(info.size);
         let (spill, fill) = (f64::from(self.costs.spill) * size, f64::from(self.costs.fill) * size);
-        let direct = self.linear.var(spill * frequency, false);
+        let direct = self.edit(last, Action::StoreArgument, param, spill * frequency);
         let first = self.view.program.blocks.iter().any(|info| info.insts.start == last);
         let earlier = match first {
             // (Right at the start of the block it may have been in a register before the edits; let it.)
@@ -383,7 +425,7 @@ impl Builder<'_> {
         };
         self.linear.at_most(&[(1.0, direct), (-1.0, there), (-1.0, earlier)], 0.0);
         let get = info.recipe.unwrap_or(fill);
-        let around = self.linear.var((spill + get) * frequency, false);
+        let around = self.edit(last, Action::MoveArgument, param, (spill + get) * frequency);
         let edited = self.edited[last as usize];
         if self.between == Between::Exact {
             for term in [direct, around] {
@@ -392,4 +434,71 @@ impl Builder<'_> {
         }
         vec![(-1.0, direct), (-1.0, around)]
     }
+
+    /// Rows against values that share a slot while both are in memory; `false` if there are none in this solution. Every
+    /// chain of shared slots between two such values is one row: not all of its links and both values at that point.
+    fn keep_slots_apart(&mut self, is_one: &dyn Fn(Term) -> bool) -> bool {
+        let links: Vec<(Term, u32, u32)> =
+            self.shared.iter().copied().filter(|link| is_one(link.0)).collect();
+        if links.is_empty() {
+            return false;
+        }
+        let mut rows: Vec<(Sum, f64)> = Vec::new();
+        for state in self.entering.iter().chain(&self.birth) {
+            let stored: Vec<(u32, Term)> = state
+                .iter()
+                .filter(|(_, state)| is_one(state.1))
+                .map(|(&value, state)| (value, state.1))
+                .collect();
+            for (k, &(a, first)) in stored.iter().enumerate() {
+                let paths = chains(&links, a);
+                for &(b, second) in &stored[k + 1..] {
+                    let Some(path) = paths.get(&b) else { continue };
+                    if path.len() == 1 && self.is_only(path[0].1, path[0].2) {
+                        continue;
+                    }
+                    let mut sum: Sum = path.iter().map(|link| (1.0, link.0)).collect();
+                    sum.extend([(1.0, first), (1.0, second)]);
+                    rows.push((sum, path.len() as f64 + 1.0));
+                }
+            }
+        }
+        for (sum, bound) in &rows {
+            self.linear.at_most(sum, *bound);
+        }
+        !rows.is_empty()
+    }
+
+    /// Is the parameter that argument wherever it is defined at all?
+    fn is_only(&self, arg: u32, param: u32) -> bool {
+        let view = self.view;
+        view.order.iter().all(|&block| {
+            let mut own = view.params[block as usize].iter().filter(|own| own.value == param);
+            own.all(|own| {
+                let mut preds = view.program.blocks[block as usize].preds.iter();
+                preds.all(|pred| [arg, NOTHING].contains(&view.argument(pred.0, block, own.index)))
+            })
+        })
+    }
+}
+
+/// By value: the shortest chain of links from `from` to it.
+fn chains(links: &[(Term, u32, u32)], from: u32) -> BTreeMap<u32, Vec<(Term, u32, u32)>> {
+    let mut paths = BTreeMap::from([(from, Vec::new())]);
+    let mut ends = vec![from];
+    while !ends.is_empty() {
+        let mut next = Vec::new();
+        for &(term, arg, param) in links {
+            for (a, b) in [(arg, param), (param, arg)] {
+                if ends.contains(&a) && !paths.contains_key(&b) {
+                    let mut path = paths[&a].clone();
+                    path.push((term, arg, param));
+                    paths.insert(b, path);
+                    next.push(b);
+                }
+            }
+        }
+        ends = next;
+    }
+    paths
 }

@@ -167,10 +167,7 @@ impl<'a> View<'a> {
             killed(op).map(|value| live.remove(&value));
         }
         live.extend(
-            self.ops(inst)
-                .iter()
-                .filter(|op| op.kind == OperandKind::Use)
-                .filter_map(|op| self.value(op)),
+            self.ops(inst).iter().filter(|op| op.kind == OperandKind::Use).filter_map(|op| self.value(op)),
         );
         live
     }
@@ -293,7 +290,8 @@ fn recipes(program: &Program, order: &[u32], same: &[u32]) -> Vec<Option<Recipe>
                 continue;
             }
             let edges = info.preds.iter().flat_map(|pred| &program.blocks[pred.0 as usize].succs);
-            let mut args = edges.filter(|edge| edge.to.0 == block).map(|edge| same[edge.args[index].0 as usize]);
+            let mut args =
+                edges.filter(|edge| edge.to.0 == block).map(|edge| same[edge.args[index].0 as usize]);
             let recipe = |arg: u32| if arg == NOTHING { None } else { recipes[arg as usize] };
             if let Some(first) = args.next().and_then(recipe)
                 && args.all(|arg| recipe(arg) == Some(first))
