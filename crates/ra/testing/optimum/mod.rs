@@ -2,6 +2,7 @@
 //! found without anything of the allocator: from the definitions of `problem.rs` only.
 
 pub mod bits;
+pub mod brute;
 pub mod compare;
 pub mod demand;
 pub mod linear;
