@@ -142,7 +142,10 @@ fn names(program: &Program, graph: &Graph) -> Vec<u32> {
                 let source = &program.vregs[first as usize];
                 let undefined = |arg: u32| source.undefined && program.vregs[arg as usize].undefined;
                 let same_home = source.undefined || source.home == program.vregs[param.0 as usize].home;
-                if same_home && args.all(|arg| arg == first || undefined(arg)) {
+                // (Checker A does not look round loops for what a recipe makes.)
+                let back = |pred: &Block| graph.rpo_index[pred.0 as usize] >= graph.rpo_index[block as usize];
+                let round = source.recipe.is_some() && info.preds.iter().any(back);
+                if same_home && !round && args.all(|arg| arg == first || undefined(arg)) {
                     name[param.0 as usize] = first;
                     changed = true;
                 }

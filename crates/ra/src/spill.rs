@@ -4,7 +4,7 @@
 //! everywhere, and nothing is started over.
 //!
 //! What is least worth keeping: distance to the next use (in steps, loops weighing in: [`crate::nextuse`]) divided
-//! by what putting it out and getting it back costs. Values with a recipe are made again and never stored.
+//! by what putting it out and getting it back costs (as often as that use comes). Values with a recipe are made again and never stored.
 //!
 //! A *region*, a run of steps before which no memory edit may stand, counts as one step: what it reads is brought in
 //! before it, and what is defined in it can only be put out after it. Between regions values stand only where memory
@@ -16,7 +16,7 @@ use crate::code::*;
 use crate::demand::*;
 use crate::graph::{Graph, NONE};
 use crate::liveness::Liveness;
-use crate::nextuse::{Distances, LOOP_EXIT_DISTANCE, NEVER, NextUse};
+use crate::nextuse::{Distances, LOOP_EXIT_DISTANCE, Next, NextUse};
 use crate::pressure::Measure;
 use crate::problem::*;
 use crate::rewrite::{Insertion, PHASE_FILL, PHASE_REMAKE};
@@ -71,10 +71,10 @@ struct Walk<'a, 'b> {
     counts: Counts,
     /// Values made again right before the current step.
     fresh: Vec<u32>,
-    /// Position of the next use of a resident value, from the start of the block.
-    upcoming: Vec<u32>,
-    /// Position of the next use after an operand.
-    after: Vec<u32>,
+    /// Next use of a resident value, counted from the start of the block.
+    upcoming: Vec<Next>,
+    /// Next use after an operand.
+    after: Vec<Next>,
     /// Has it been put out before (so that no further store is needed)?
     stored: Vec<bool>,
     /// Last step of the current region that reads the value, or that it was defined there.
@@ -107,7 +107,7 @@ impl<'a> Spiller<'a> {
             }
         }
         let counts = Counts::new(self.limits);
-        let after = vec![NEVER; self.code.ops.len()];
+        let after = vec![Next::NEVER; self.code.ops.len()];
         let mut walk = Walk {
             s: self,
             next,
@@ -116,7 +116,7 @@ impl<'a> Spiller<'a> {
             position: vec![NONE; count],
             counts,
             fresh: Vec::new(),
-            upcoming: vec![NEVER; count],
+            upcoming: vec![Next::NEVER; count],
             after,
             stored: vec![false; count],
             locked: vec![NONE; count],
@@ -216,7 +216,7 @@ impl Walk<'_, '_> {
                 self.after[op] = self.scratch.get(code.ops[op].vreg.0);
             }
             for op in range.filter(|&op| code.ops[op].kind == OperandKind::Use) {
-                self.scratch.set(code.ops[op].vreg.0, step - steps.start);
+                self.scratch.set(code.ops[op].vreg.0, Next::at(step - steps.start));
             }
         }
         for &vreg in &self.resident {
@@ -274,7 +274,7 @@ impl Walk<'_, '_> {
         }
         for &vreg in &needs {
             self.bring(vreg);
-            self.upcoming[vreg as usize] = start - base;
+            self.upcoming[vreg as usize] = Next::at(start - base);
             self.insert(start, PHASE_FILL, StepKind::Fill(NONE), vreg);
         }
         for step in start..end {
@@ -285,7 +285,7 @@ impl Walk<'_, '_> {
                     if let Some(recipe) = self.s.code.vregs[vreg as usize].recipe {
                         self.bring(vreg);
                         self.fresh.push(vreg);
-                        self.upcoming[vreg as usize] = step - base;
+                        self.upcoming[vreg as usize] = Next::at(step - base);
                         self.insert(step, PHASE_REMAKE, StepKind::Remake(recipe), vreg);
                     } else {
                         return Err(self.full(step));
@@ -485,10 +485,10 @@ impl Walk<'_, '_> {
                 return Ok(());
             }
             let victim = self.victim(block, step, region, reading | writing);
-            let leaver = match victim {
-                Some(_) => self.leaver(block, step, region, Some((reading, writing))),
-                None => self.leaver(block, step, region, None),
-            };
+            let mut leaver = self.leaver(block, step, region, Some((reading, writing)));
+            if victim.is_none() && leaver.is_none() {
+                leaver = self.leaver(block, step, region, None);
+            }
             match (victim, leaver) {
                 (Some((_, victim)), None) => self.evict(victim, block, region),
                 (Some((score, victim)), Some((other, _))) if score >= other => {
@@ -586,10 +586,11 @@ impl Walk<'_, '_> {
     fn score(&self, block: u32, step: u32, vreg: u32) -> f32 {
         let code = &*self.s.code;
         let here = step - code.blocks[block as usize].steps.start;
-        let distance = self.upcoming[vreg as usize].saturating_sub(here).max(1) as f32;
+        let next = self.upcoming[vreg as usize];
+        let distance = next.distance.saturating_sub(here).max(1) as f32;
         let info = &code.vregs[vreg as usize];
         let cost = match info.recipe {
-            Some(recipe) => self.s.recipe_cost(recipe),
+            Some(recipe) => self.s.recipe_cost(recipe) * next.chance,
             None => {
                 let store = if self.stored[vreg as usize] {
                     0.0
@@ -597,7 +598,7 @@ impl Walk<'_, '_> {
                     let frequency = code.blocks[block as usize].frequency;
                     self.s.costs.spill * (self.def_frequency[vreg as usize] / frequency).min(4.0)
                 };
-                self.s.costs.fill + store
+                self.s.costs.fill * next.chance + store
             }
         };
         distance / cost.max(0.1) * info.size as f32
@@ -630,7 +631,7 @@ impl Walk<'_, '_> {
         let header = self.s.graph.is_header[block as usize];
         // How much of the incoming frequency has the value in a register. `(value, distance, parameter)`.
         let mut candidates: Vec<(u32, u32, u32)> =
-            self.next.entry(block).iter().map(|&(vreg, distance)| (vreg, distance, NONE)).collect();
+            self.next.entry(block).iter().map(|&(vreg, next)| (vreg, next.distance, NONE)).collect();
         for (index, &param) in info.params.iter().enumerate() {
             if self.s.live.param_live[param as usize] {
                 candidates.push((param, self.next.param(block, index), index as u32));

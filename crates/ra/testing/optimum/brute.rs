@@ -374,6 +374,9 @@ impl Brute<'_> {
             mask = mask.and(&places[tied as usize].map_or(set, |unit| Bits::of(&[unit])));
         }
         let value = view.value(op);
+        let early_tie = |k: usize| {
+            ops.iter().any(|def| def.tied == Some(k as u8) && def.kind == OperandKind::EarlyDef)
+        };
         let tied_by = |k: usize| ops.iter().any(|def| def.tied == Some(k as u8));
         for unit in mask.iter() {
             let holder = taken.iter().position(|other| *other == unit).map(|k| stays[k]);
@@ -384,7 +387,8 @@ impl Brute<'_> {
                     holder.is_some_and(|holder| Some(holder) != value || tied_by(at))
                         || (0..ops.len()).any(|k| {
                             let same = ops[k].kind == OperandKind::Use && view.value(&ops[k]) == value;
-                            places[k] == Some(unit) && (!same || tied_by(k) && tied_by(at))
+                            let apart = tied_by(k) && tied_by(at) || early_tie(k) || early_tie(at);
+                            places[k] == Some(unit) && (!same || apart)
                         })
                 }
                 false => {

@@ -115,10 +115,13 @@ pub fn phases(view: &View, inst: u32, entering: &Residents, leaving: &Residents)
     for value in used {
         // Places that one value needs side by side: tied ones, members of vectors, sets without a common unit.
         let mut places: Vec<(Bits, bool)> = Vec::new();
+        // A place that is written before the others are read serves none of them.
+        let mut early: Vec<Bits> = Vec::new();
         let mine = |op: &Operand| op.kind == OperandKind::Use && view.value(op) == Some(value);
         let mut plain: Vec<Bits> = Vec::new();
         for (index, op) in ops.iter().enumerate().filter(|(_, op)| mine(op)) {
             match tied(index) {
+                Some(def) if def.kind == OperandKind::EarlyDef => early.push(place(op).and(&place(def))),
                 Some(def) => places.push((place(op).and(&place(def)), true)),
                 None if op.vector.is_some() => places.push((place(op), false)),
                 None => plain.push(place(op)),
@@ -130,7 +133,8 @@ pub fn phases(view: &View, inst: u32, entering: &Residents, leaving: &Residents)
                 places.push((mask, false));
             }
         }
-        reading.extend(places.iter().map(|(mask, _)| Item::new(*mask, size(value), Term::One)));
+        let all = places.iter().map(|(mask, _)| mask).chain(&early);
+        reading.extend(all.map(|mask| Item::new(*mask, size(value), Term::One)));
         if let Some(&(term, _)) = leaving.get(&value).filter(|_| !view.writes(inst, value)) {
             writing.push(Item::new(stays(value), size(value), term));
             let shared = |(mask, tied): &(Bits, bool)| !tied && !mask.and(&stays(value)).is_empty();
