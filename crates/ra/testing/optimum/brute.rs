@@ -374,9 +374,8 @@ impl Brute<'_> {
             mask = mask.and(&places[tied as usize].map_or(set, |unit| Bits::of(&[unit])));
         }
         let value = view.value(op);
-        let early_tie = |k: usize| {
-            ops.iter().any(|def| def.tied == Some(k as u8) && def.kind == OperandKind::EarlyDef)
-        };
+        let early_tie =
+            |k: usize| ops.iter().any(|def| def.tied == Some(k as u8) && def.kind == OperandKind::EarlyDef);
         let tied_by = |k: usize| ops.iter().any(|def| def.tied == Some(k as u8));
         for unit in mask.iter() {
             let holder = taken.iter().position(|other| *other == unit).map(|k| stays[k]);

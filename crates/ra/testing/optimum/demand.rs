@@ -56,7 +56,7 @@ pub fn asks(items: &[Item]) -> Vec<Ask> {
     }
     unions.sort_unstable();
     unions.dedup();
-    let mut sizes: Vec<u32> = items.iter().map(|item| item.size.next_power_of_two()).collect();
+    let mut sizes: Vec<u32> = items.iter().map(|item| item.size).collect();
     sizes.push(1);
     sizes.sort_unstable();
     sizes.dedup();
@@ -64,8 +64,10 @@ pub fn asks(items: &[Item]) -> Vec<Ask> {
     for units in unions {
         for &size in &sizes {
             // What is at least as wide takes whole windows of this size.
-            let counts = |item: &Item| {
-                if size == 1 { item.size } else { item.size.next_power_of_two() / size }
+            let counts = |item: &Item| match size {
+                1 => item.size,
+                _ if item.size >= size => item.size.next_power_of_two() / size.next_power_of_two(),
+                _ => 0,
             };
             let members: Vec<usize> =
                 (0..items.len()).filter(|&k| items[k].mask.within(&units) && counts(&items[k]) > 0).collect();

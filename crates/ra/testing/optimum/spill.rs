@@ -29,7 +29,8 @@ const MOST_ROUNDS: u32 = 40;
 /// Which units hold a value between instructions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Between {
-    /// Those that every memory edit leaves alone, wherever one might stand.
+    /// Those that every memory edit leaves alone, wherever one might stand: what the allocator confines itself to. (Where
+    /// it keeps a flag it closes points to memory edits, and more is allowed there; so with flags this is no bound.)
     Safe,
     /// All that the edits which do stand there leave alone.
     Exact,
