@@ -5,6 +5,7 @@
 //!     cargo xtask fuzz [--count N]     random programs down the whole road, simulator against interpreter
 //!     cargo xtask coverage TARGET      coverage-guided fuzzing of the readers (fuzz/)
 //!     cargo xtask mutate [--count N]   changes correct results in one thing: do the judges object?
+//!     cargo xtask optimum              the allocator beside the least spill cost, on small programs of the corpus
 //!     cargo xtask quality              docs/quality.md: our code beside the reference figures
 //!     cargo xtask survey [--all]       compiles the compute modules of the corpus: how many, how fast, why not
 //!     cargo xtask sweep [--quick]      compiles the corpus at many register limits, and runs a part of it
@@ -17,6 +18,7 @@ mod coverage;
 mod fuzz;
 mod judge;
 mod mutate;
+mod optimum;
 mod oracles;
 mod quality;
 mod simulate;
@@ -33,6 +35,7 @@ fn main() -> ExitCode {
     match task.as_str() {
         "oracles" => oracles::run(&args),
         "coverage" => coverage::run(&args),
+        "optimum" => optimum::run(&args),
         "quality" => quality::run(&args),
         "fuzz" => fuzz::run(&args),
         "mutate" => mutate::run(&args),

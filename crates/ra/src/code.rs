@@ -6,7 +6,8 @@
 //! resident. That is why no SSA form has to be repaired after spilling.
 //!
 //! Parameters of blocks with one predecessor are the same value as their argument (the parameter's live range lies in
-//! what its block dominates, where the argument is not defined again) and take its name here.
+//! what its block dominates, where the argument is not defined again) and take its name here; so does every parameter
+//! whose arguments are all the same value.
 
 use std::ops::Range;
 
@@ -81,6 +82,10 @@ pub(crate) struct Code {
     pub vregs: Vec<VRegInfo>,
 }
 
+/// Sweeps over the program that look for parameters which can only be one value. One sees everything in code without
+/// loops; what the others find is rare.
+const MOST_PASSES: u32 = 4;
+
 /// By value: does an instruction read it, directly or through parameters?
 fn read_values(program: &Program) -> Vec<bool> {
     let mut read = vec![false; program.vregs.len()];
@@ -112,26 +117,61 @@ fn read_values(program: &Program) -> Vec<bool> {
     read
 }
 
+/// By value: the one that it always is. A parameter whose arguments are all one value, or itself on the way round a
+/// loop, is that value; names go down at most [`MOST_PASSES`] back edges.
+fn names(program: &Program, graph: &Graph) -> Vec<u32> {
+    let mut name: Vec<u32> = (0..program.vregs.len() as u32).collect();
+    let find = |name: &[u32], mut value: u32| {
+        while name[value as usize] != value {
+            value = name[value as usize];
+        }
+        value
+    };
+    for _ in 0..MOST_PASSES {
+        let mut changed = false;
+        for &block in &graph.rpo {
+            let info = &program.blocks[block as usize];
+            for (index, param) in info.params.iter().enumerate() {
+                if name[param.0 as usize] != param.0 {
+                    continue;
+                }
+                let edges = info.preds.iter().flat_map(|pred| &program.blocks[pred.0 as usize].succs);
+                let args = edges.filter(|edge| edge.to.0 == block);
+                let mut args = args.map(|edge| find(&name, edge.args[index].0)).filter(|arg| *arg != param.0);
+                let Some(first) = args.next() else { continue };
+                let source = &program.vregs[first as usize];
+                let undefined = |arg: u32| source.undefined && program.vregs[arg as usize].undefined;
+                let same_home = source.undefined || source.home == program.vregs[param.0 as usize].home;
+                // (Checker A does not look round loops for what a recipe makes.)
+                let back = |pred: &Block| graph.rpo_index[pred.0 as usize] >= graph.rpo_index[block as usize];
+                let round = source.recipe.is_some() && info.preds.iter().any(back);
+                if same_home && !round && args.all(|arg| arg == first || undefined(arg)) {
+                    name[param.0 as usize] = first;
+                    changed = true;
+                }
+            }
+        }
+        if !changed {
+            break;
+        }
+    }
+    (0..name.len() as u32).map(|value| find(&name, value)).collect()
+}
+
 impl Code {
     pub fn new(program: &Program, graph: &Graph) -> Code {
-        let mut name: Vec<u32> = (0..program.vregs.len() as u32).collect();
+        let name = names(program, graph);
         let mut moved: Vec<(u32, u32, u32)> = Vec::new();
         let read = read_values(program);
         for &block in &graph.rpo {
             let info = &program.blocks[block as usize];
-            if info.params.is_empty() || info.preds.len() != 1 {
-                continue;
-            }
-            let from = &program.blocks[info.preds[0].0 as usize];
+            let [pred] = info.preds[..] else { continue };
+            let from = &program.blocks[pred.0 as usize];
             let Some(edge) = from.succs.iter().find(|edge| edge.to.0 == block) else { continue };
             for (&param, &arg) in info.params.iter().zip(&edge.args) {
-                let arg = name[arg.0 as usize];
-                let source = &program.vregs[arg as usize];
-                if source.undefined || source.home == program.vregs[param.0 as usize].home {
-                    name[param.0 as usize] = arg;
-                } else if read[param.0 as usize] {
-                    // (A copy for a parameter that nothing reads would keep its argument alive.)
-                    moved.push((block, param.0, arg));
+                // (A copy for a parameter that nothing reads would keep its argument alive.)
+                if name[param.0 as usize] == param.0 && read[param.0 as usize] {
+                    moved.push((block, param.0, name[arg.0 as usize]));
                 }
             }
         }
@@ -169,20 +209,19 @@ impl Code {
                     inst,
                 });
             }
-            let merges = info.preds.len() > 1;
+            // Parameters of merges that are values of their own.
+            let own =
+                |block: &BlockInfo, param: &VReg| block.preds.len() > 1 && name[param.0 as usize] == param.0;
             code.blocks.push(CodeBlock {
                 steps: start..code.steps.len() as u32,
-                params: info.params.iter().filter(|_| merges).map(|param| param.0).collect(),
+                params: info.params.iter().filter(|param| own(info, param)).map(|param| param.0).collect(),
                 succs: info
                     .succs
                     .iter()
-                    .map(|edge| CodeEdge {
-                        to: edge.to.0,
-                        args: if program.blocks[edge.to.0 as usize].preds.len() > 1 {
-                            edge.args.iter().map(|arg| name[arg.0 as usize]).collect()
-                        } else {
-                            SmallVec::new()
-                        },
+                    .map(|edge| {
+                        let to = &program.blocks[edge.to.0 as usize];
+                        let args = edge.args.iter().zip(&to.params).filter(|(_, param)| own(to, param));
+                        CodeEdge { to: edge.to.0, args: args.map(|(arg, _)| name[arg.0 as usize]).collect() }
                     })
                     .collect(),
                 preds: info.preds.iter().map(|pred| pred.0).collect(),

@@ -223,9 +223,11 @@ impl Coupler<'_> {
         let mut aside: Vec<(u32, u32)> = Vec::new();
         for source in std::mem::take(&mut missing) {
             let slot = self.slots.slot[source as usize];
-            let changes = code.vregs[source as usize].recipe.is_none()
-                && moves.iter().any(|change| change.slot == slot);
-            if !changes {
+            let filled = code.vregs[source as usize].recipe.is_none();
+            let changes = filled && moves.iter().any(|change| change.slot == slot);
+            // What a parameter in memory is made from as well is filled once for both.
+            let both = filled && moves.iter().any(|change| change.arg == source);
+            if !changes && !(both && self.fits(&here, source, None)) {
                 missing.push(source);
             } else if self.fits(&here, source, None) {
                 here.push(source);

@@ -4,7 +4,7 @@
 //! everywhere, and nothing is started over.
 //!
 //! What is least worth keeping: distance to the next use (in steps, loops weighing in: [`crate::nextuse`]) divided
-//! by what putting it out and getting it back costs. Values with a recipe are made again and never stored.
+//! by what putting it out and getting it back costs (as often as that use comes). Values with a recipe are made again and never stored.
 //!
 //! A *region*, a run of steps before which no memory edit may stand, counts as one step: what it reads is brought in
 //! before it, and what is defined in it can only be put out after it. Between regions values stand only where memory
@@ -16,7 +16,7 @@ use crate::code::*;
 use crate::demand::*;
 use crate::graph::{Graph, NONE};
 use crate::liveness::Liveness;
-use crate::nextuse::{Distances, LOOP_EXIT_DISTANCE, NEVER, NextUse};
+use crate::nextuse::{Distances, LOOP_EXIT_DISTANCE, Next, NextUse};
 use crate::pressure::Measure;
 use crate::problem::*;
 use crate::rewrite::{Insertion, PHASE_FILL, PHASE_REMAKE};
@@ -71,10 +71,10 @@ struct Walk<'a, 'b> {
     counts: Counts,
     /// Values made again right before the current step.
     fresh: Vec<u32>,
-    /// Position of the next use of a resident value, from the start of the block.
-    upcoming: Vec<u32>,
-    /// Position of the next use after an operand.
-    after: Vec<u32>,
+    /// Next use of a resident value, counted from the start of the block.
+    upcoming: Vec<Next>,
+    /// Next use after an operand.
+    after: Vec<Next>,
     /// Has it been put out before (so that no further store is needed)?
     stored: Vec<bool>,
     /// Last step of the current region that reads the value, or that it was defined there.
@@ -107,7 +107,7 @@ impl<'a> Spiller<'a> {
             }
         }
         let counts = Counts::new(self.limits);
-        let after = vec![NEVER; self.code.ops.len()];
+        let after = vec![Next::NEVER; self.code.ops.len()];
         let mut walk = Walk {
             s: self,
             next,
@@ -116,7 +116,7 @@ impl<'a> Spiller<'a> {
             position: vec![NONE; count],
             counts,
             fresh: Vec::new(),
-            upcoming: vec![NEVER; count],
+            upcoming: vec![Next::NEVER; count],
             after,
             stored: vec![false; count],
             locked: vec![NONE; count],
@@ -216,7 +216,7 @@ impl Walk<'_, '_> {
                 self.after[op] = self.scratch.get(code.ops[op].vreg.0);
             }
             for op in range.filter(|&op| code.ops[op].kind == OperandKind::Use) {
-                self.scratch.set(code.ops[op].vreg.0, step - steps.start);
+                self.scratch.set(code.ops[op].vreg.0, Next::at(step - steps.start));
             }
         }
         for &vreg in &self.resident {
@@ -274,7 +274,7 @@ impl Walk<'_, '_> {
         }
         for &vreg in &needs {
             self.bring(vreg);
-            self.upcoming[vreg as usize] = start - base;
+            self.upcoming[vreg as usize] = Next::at(start - base);
             self.insert(start, PHASE_FILL, StepKind::Fill(NONE), vreg);
         }
         for step in start..end {
@@ -285,7 +285,7 @@ impl Walk<'_, '_> {
                     if let Some(recipe) = self.s.code.vregs[vreg as usize].recipe {
                         self.bring(vreg);
                         self.fresh.push(vreg);
-                        self.upcoming[vreg as usize] = step - base;
+                        self.upcoming[vreg as usize] = Next::at(step - base);
                         self.insert(step, PHASE_REMAKE, StepKind::Remake(recipe), vreg);
                     } else {
                         return Err(self.full(step));
@@ -375,8 +375,8 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Bits of the bounds that `step` exceeds, before it, in it or after it.
-    fn excess(&mut self, step: u32, region: u32) -> u64 {
+    /// Bits of the bounds that `step` exceeds until it has read, and from when it writes.
+    fn excess(&mut self, step: u32, region: u32) -> (u64, u64) {
         let limits = self.s.limits;
         let code = &*self.s.code;
         let info = &code.steps[step as usize];
@@ -411,15 +411,16 @@ impl Walk<'_, '_> {
             }
         }
         nodes(code, limits, info, self.s.tight[info.inst as usize] == Tight::Counted, &mut self.nodes);
-        let mut within = 0;
-        for phase in [READING, WRITING] {
+        let mut within = [0, 0];
+        for (phase, within) in [READING, WRITING].into_iter().zip(&mut within) {
             self.pressure.start(limits);
             self.pressure.add_counts(limits, &through, At::Through(info.clobbers));
             self.pressure.add_nodes(limits, &self.nodes, info.clobbers, phase);
-            within |= self.pressure.over(limits);
+            *within = self.pressure.over(limits);
         }
-        if within != 0 && within & Pressure::unit_bounds(limits) == 0 && self.arranges_within(step) {
-            within = 0;
+        let both = within[0] | within[1];
+        if both != 0 && both & Pressure::unit_bounds(limits) == 0 && self.arranges_within(step) {
+            within = [0, 0];
         }
         let next = code.steps.get(step as usize + 1);
         let open = point(next.is_none_or(|next| !next.no_memory));
@@ -440,7 +441,7 @@ impl Walk<'_, '_> {
         {
             left = 0;
         }
-        over | within | left
+        (over | within[0], within[1] | left)
     }
 
     /// As [`Walk::excess`], between steps, for the residents without `except`.
@@ -479,45 +480,59 @@ impl Walk<'_, '_> {
 
     fn make_room(&mut self, block: u32, step: u32, region: u32) -> Result<(), Trouble> {
         loop {
-            let over = self.excess(step, region);
-            if over == 0 {
+            let (reading, writing) = self.excess(step, region);
+            if reading | writing == 0 {
                 return Ok(());
             }
-            if let Some(victim) = self.victim(block, step, region, over) {
-                self.evict(victim, block, region);
+            let victim = self.victim(block, step, region, reading | writing);
+            let mut leaver = self.leaver(block, step, region, Some((reading, writing)));
+            if victim.is_none() && leaver.is_none() {
+                leaver = self.leaver(block, step, region, None);
+            }
+            match (victim, leaver) {
+                (Some((_, victim)), None) => self.evict(victim, block, region),
+                (Some((score, victim)), Some((other, _))) if score >= other => {
+                    self.evict(victim, block, region);
+                }
+                (_, Some((_, leaver))) => self.leave_after(leaver, block, step, region),
+                (None, None) if self.refresh(step) => {}
+                (None, None) => return Err(self.full(step)),
+            }
+        }
+    }
+
+    /// Of the values that the step reads and that live on, the one that is least worth keeping, with its score: it may go
+    /// right after the step. That helps from there on, and before that only where a def takes its register, so that it
+    /// stands twice; with `over`, what does not help where there is too much is left out.
+    fn leaver(&mut self, block: u32, step: u32, region: u32, over: Option<(u64, u64)>) -> Option<(f32, u32)> {
+        let mut best: Option<(f32, u32)> = None;
+        let ops = self.s.code.steps[step as usize].ops();
+        let clobbers = self.s.code.steps[step as usize].clobbers;
+        for op in ops.clone() {
+            let vreg = self.s.code.ops[op].vreg.0;
+            if let Some((reading, writing)) = over {
+                let tied = ops.clone().any(|def| self.s.code.ops[def].tied == Some((op - ops.start) as u8));
+                let here = if reading == 0 { writing } else { reading };
+                if reading != 0 && !tied || self.bounds_around(vreg, clobbers) & here == 0 {
+                    continue;
+                }
+            }
+            let locked = self.locked[vreg as usize];
+            if self.s.code.ops[op].kind != OperandKind::Use
+                || self.s.code.kills[op] != LIVES
+                || self.s.code.is_undefined(vreg)
+                || !self.evictable_at(vreg, region)
+                || locked != NONE && locked > step
+            {
                 continue;
             }
-            // Values that the step reads may go right after it.
-            let range = self.s.code.steps[step as usize].ops();
-            let mut best: Option<(f32, u32)> = None;
-            for op in range.clone() {
-                let operand = &self.s.code.ops[op];
-                let vreg = operand.vreg.0;
-                if operand.kind != OperandKind::Use
-                    || self.s.code.kills[op] != LIVES
-                    || self.s.code.is_undefined(vreg)
-                    || !self.evictable_at(vreg, region)
-                {
-                    continue;
-                }
-                let locked = self.locked[vreg as usize];
-                if locked != NONE && locked > step {
-                    continue;
-                }
-                self.upcoming[vreg as usize] = self.after[op];
-                let score = self.score(block, step, vreg);
-                if best.is_none_or(|(most, _)| score > most) {
-                    best = Some((score, vreg));
-                }
+            self.upcoming[vreg as usize] = self.after[op];
+            let score = self.score(block, step, vreg);
+            if best.is_none_or(|(most, _)| score > most) {
+                best = Some((score, vreg));
             }
-            let Some((_, vreg)) = best else {
-                if self.refresh(step) {
-                    continue;
-                }
-                return Err(self.full(step));
-            };
-            self.leave_after(vreg, block, step, region);
         }
+        best
     }
 
     /// A recipe that the step reads may be made again right before it, after all memory edits.
@@ -537,19 +552,22 @@ impl Walk<'_, '_> {
         false
     }
 
+    /// Bits of the bounds that a value counts in around a step with these clobbers.
+    fn bounds_around(&self, vreg: u32, clobbers: ClobberId) -> u64 {
+        let home = self.s.code.vregs[vreg as usize].home;
+        let at = |at: At| self.s.limits.bounds_at_all_levels(home, at);
+        at(At::Point) | at(INSIDE) | at(At::Through(clobbers))
+    }
+
     /// The resident value that is least worth keeping among those that count where there is too much.
-    fn victim(&self, block: u32, step: u32, region: u32, over: u64) -> Option<u32> {
+    fn victim(&self, block: u32, step: u32, region: u32, over: u64) -> Option<(f32, u32)> {
         let code = &*self.s.code;
         let info = &code.steps[step as usize];
         let ops = &code.ops[info.ops()];
         let mut best: Option<(f32, u32)> = None;
         for &vreg in &self.resident {
-            let home = code.vregs[vreg as usize].home;
-            let bounds = self.s.limits.bounds_at_all_levels(home, At::Point)
-                | self.s.limits.bounds_at_all_levels(home, INSIDE)
-                | self.s.limits.bounds_at_all_levels(home, At::Through(info.clobbers));
             let locked = self.locked[vreg as usize];
-            if bounds & over == 0
+            if self.bounds_around(vreg, info.clobbers) & over == 0
                 || !self.evictable_at(vreg, region)
                 || locked != NONE && locked >= step
                 || ops.iter().any(|op| op.kind == OperandKind::Use && op.vreg.0 == vreg)
@@ -561,17 +579,18 @@ impl Walk<'_, '_> {
                 best = Some((score, vreg));
             }
         }
-        best.map(|(_, vreg)| vreg)
+        best
     }
 
     /// Steps of a register gained per cycle that it costs.
     fn score(&self, block: u32, step: u32, vreg: u32) -> f32 {
         let code = &*self.s.code;
         let here = step - code.blocks[block as usize].steps.start;
-        let distance = self.upcoming[vreg as usize].saturating_sub(here).max(1) as f32;
+        let next = self.upcoming[vreg as usize];
+        let distance = next.distance.saturating_sub(here).max(1) as f32;
         let info = &code.vregs[vreg as usize];
         let cost = match info.recipe {
-            Some(recipe) => self.s.recipe_cost(recipe),
+            Some(recipe) => self.s.recipe_cost(recipe) * next.chance,
             None => {
                 let store = if self.stored[vreg as usize] {
                     0.0
@@ -579,7 +598,7 @@ impl Walk<'_, '_> {
                     let frequency = code.blocks[block as usize].frequency;
                     self.s.costs.spill * (self.def_frequency[vreg as usize] / frequency).min(4.0)
                 };
-                self.s.costs.fill + store
+                self.s.costs.fill * next.chance + store
             }
         };
         distance / cost.max(0.1) * info.size as f32
@@ -612,7 +631,7 @@ impl Walk<'_, '_> {
         let header = self.s.graph.is_header[block as usize];
         // How much of the incoming frequency has the value in a register. `(value, distance, parameter)`.
         let mut candidates: Vec<(u32, u32, u32)> =
-            self.next.entry(block).iter().map(|&(vreg, distance)| (vreg, distance, NONE)).collect();
+            self.next.entry(block).iter().map(|&(vreg, next)| (vreg, next.distance, NONE)).collect();
         for (index, &param) in info.params.iter().enumerate() {
             if self.s.live.param_live[param as usize] {
                 candidates.push((param, self.next.param(block, index), index as u32));

@@ -12,4 +12,5 @@ pub mod generate;
 pub mod lanes;
 pub mod least;
 pub mod mutate;
+pub mod optimum;
 pub mod rng;
