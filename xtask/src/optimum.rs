@@ -85,7 +85,7 @@ pub fn run(args: &[String]) -> ExitCode {
             continue;
         }
         let (file, costs) = (regs::register_file(version, THREADS), regs::costs());
-        let plan = Plan { file: &file, costs: &costs, between: Between::Safe, effort, most: 64 };
+        let plan = Plan { file: &file, costs: &costs, between: Between::Exact, effort, most: 64 };
         // Equal programs count once.
         let seen: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
         let study = |entry: &corpus::Entry| {

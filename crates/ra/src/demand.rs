@@ -96,6 +96,13 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
+    /// Some unit of a set that memory stands behind does not survive a memory edit.
+    pub fn loses_at_edits(&self) -> bool {
+        let lost = self.clobber_mask(self.memory_clobbers);
+        let backed = self.sets.iter().zip(&self.backing).filter(|(_, backing)| **backing == Backing::Memory);
+        backed.into_iter().any(|(set, _)| set.intersects(&lost))
+    }
+
     pub fn new(file: &RegisterFile, program: &Program, max_registers: Option<u32>, memory: bool) -> Limits {
         let all_sets: Vec<UnitMask> = file.sets.iter().map(|set| UnitMask::of(&set.units)).collect();
         let clobbers: Vec<UnitMask> = file.clobbers.iter().map(|mask| UnitMask::of(mask)).collect();
