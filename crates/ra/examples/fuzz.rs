@@ -2,6 +2,7 @@
 //!
 //! `cargo run --release -p kempe-ra --example fuzz -- --count 1000 --seed 1`
 //!
+//! `--engine scan|graph|both`: with `both`, the second must allocate whatever the first does.
 //! `--show KIND` (0 to 4) prints one case, seed `--seed`, instead, at `--limit N` and with `--force 1`.
 
 #[path = "../testing/mod.rs"]
@@ -16,9 +17,11 @@ use testing::dump::dump;
 fn main() {
     let (mut count, mut seed, mut size, mut show, mut limit, mut force) =
         (1000u64, 1u64, 0u32, None, None, false);
+    let mut engines = vec![Engine::Scan];
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
-        let value: Option<u64> = args.next().and_then(|text| text.parse().ok());
+        let text = args.next().unwrap_or_default();
+        let value: Option<u64> = text.parse().ok();
         match (arg.as_str(), value) {
             ("--count", Some(value)) => count = value,
             ("--seed", Some(value)) => seed = value,
@@ -26,9 +29,13 @@ fn main() {
             ("--show", Some(value)) if (value as usize) < KINDS.len() => show = Some(KINDS[value as usize]),
             ("--limit", Some(value)) => limit = Some(value as u32),
             ("--force", Some(value)) => force = value != 0,
+            ("--engine", _) if text == "scan" => engines = vec![Engine::Scan],
+            ("--engine", _) if text == "graph" => engines = vec![Engine::Graph],
+            ("--engine", _) if text == "both" => engines = vec![Engine::Scan, Engine::Graph],
             _ => {
                 eprintln!(
-                    "usage: fuzz [--count N] [--seed S] [--size INSTRUCTIONS] [--show KIND [--limit N]]"
+                    "usage: fuzz [--count N] [--seed S] [--size INSTRUCTIONS] [--engine scan|graph|both] \
+                     [--show KIND [--limit N] [--force 0|1]]"
                 );
                 std::process::exit(2);
             }
@@ -36,7 +43,7 @@ fn main() {
     }
     if let Some(kind) = show {
         let program = program_of(kind, seed, size);
-        let options = Options { max_registers: limit, force_spill: force, ..Options::default() };
+        let options = Options { max_registers: limit, force_spill: force, engine: engines[0], ..Options::default() };
         let result = allocate(&kind.file(), &program, &Costs::default(), &options);
         println!("{}", dump(&kind.file(), &program, result.as_ref().ok()));
         println!("{:?}", result.err());
@@ -47,24 +54,29 @@ fn main() {
     for kind in KINDS {
         let file = kind.file();
         let begin = Instant::now();
-        let mut tally = Tally::default();
+        let mut tallies = vec![Tally::default(); engines.len()];
         for case in seed..seed + count {
-            run_case(kind, &file, case, size, &mut tally);
+            run_case(kind, &file, case, size, &engines, &mut tallies);
         }
-        for text in tally.bad.iter().take(20) {
-            println!("{text}");
+        for (engine, tally) in engines.iter().zip(&tallies) {
+            for text in tally.bad.iter().take(20) {
+                println!("{text}");
+            }
+            bad += tally.bad.len();
+            println!(
+                "{kind:?} {engine:?}: seeds {seed} to {}, {} allocated ({} handed on, {} with memory edits, {} edits, \
+                 cost {:.0}), {} refused, {} bad",
+                seed + count - 1,
+                tally.allocated,
+                tally.handed_on,
+                tally.with_memory,
+                tally.edits,
+                tally.cost,
+                tally.refused,
+                tally.bad.len(),
+            );
         }
-        bad += tally.bad.len();
-        println!(
-            "{kind:?}: seeds {seed} to {}, {} allocated ({} with memory edits, {} edits), {} refused, {} bad, {:.1} s",
-            seed + count - 1,
-            tally.allocated,
-            tally.with_memory,
-            tally.edits,
-            tally.refused,
-            tally.bad.len(),
-            begin.elapsed().as_secs_f64()
-        );
+        println!("{:.1} s", begin.elapsed().as_secs_f64());
     }
     println!("{bad} bad, {:.1} s", start.elapsed().as_secs_f64());
     std::process::exit((bad != 0) as i32);
