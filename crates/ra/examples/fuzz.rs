@@ -43,7 +43,8 @@ fn main() {
     }
     if let Some(kind) = show {
         let program = program_of(kind, seed, size);
-        let options = Options { max_registers: limit, force_spill: force, engine: engines[0], ..Options::default() };
+        let options =
+            Options { max_registers: limit, force_spill: force, engine: engines[0], ..Options::default() };
         let result = allocate(&kind.file(), &program, &Costs::default(), &options);
         println!("{}", dump(&kind.file(), &program, result.as_ref().ok()));
         println!("{:?}", result.err());

@@ -98,21 +98,15 @@ impl Coalescer<'_> {
             return;
         }
         let class = self.classes.of(&mask, size);
-        let (small, large) =
-            if self.graph.adjacent[a as usize].len() <= self.graph.adjacent[b as usize].len() {
-                (a, b)
-            } else {
-                (b, a)
-            };
+        let (small, large) = if self.graph.weight(a) <= self.graph.weight(b) { (a, b) } else { (b, a) };
         if copy.tie || self.is_safe(small, large, class) {
             self.merge(small, large, class);
         }
     }
 
     fn is_safe(&mut self, small: u32, large: u32, class: ClassId) -> bool {
-        let settled = |this: &Self, node: u32| {
-            this.blocked[node as usize] < this.classes.p(this.class[node as usize])
-        };
+        let settled =
+            |this: &Self, node: u32| this.blocked[node as usize] < this.classes.p(this.class[node as usize]);
         if class == self.class[large as usize] {
             let covered = self.graph.adjacent[small as usize].iter().all(|&other| {
                 let other = self.graph.root(other);
@@ -144,35 +138,38 @@ impl Coalescer<'_> {
         taken < self.classes.p(class)
     }
 
-    fn merge(&mut self, small: u32, large: u32, class: ClassId) {
-        let (small_class, large_class) = (self.class[small as usize], self.class[large as usize]);
-        let mut others: Vec<u32> = self.graph.adjacent[small as usize].clone();
-        others.iter_mut().for_each(|other| *other = self.graph.root(*other));
-        others.sort_unstable();
-        others.dedup();
-        others.retain(|&other| self.graph.alive[other as usize]);
-        for &other in &others {
-            let theirs = self.class[other as usize];
-            let gone = self.classes.q(theirs, small_class);
-            let now = if self.graph.meets(other, large) { 0 } else { self.classes.q(theirs, large_class) };
-            self.blocked[other as usize] = self.blocked[other as usize] + now - gone;
-        }
-        let into = self.graph.merge(small, large);
-        self.class[into as usize] = class;
-        let mut list: Vec<u32> = self.graph.adjacent[into as usize].clone();
+    fn neighbours(&self, node: u32) -> Vec<u32> {
+        let mut list: Vec<u32> = self.graph.adjacent[node as usize].clone();
         list.iter_mut().for_each(|other| *other = self.graph.root(*other));
         list.sort_unstable();
         list.dedup();
         list.retain(|&other| self.graph.alive[other as usize]);
+        list
+    }
+
+    fn merge(&mut self, small: u32, large: u32, class: ClassId) {
+        let (small_class, large_class) = (self.class[small as usize], self.class[large as usize]);
+        for other in self.neighbours(small) {
+            let theirs = self.class[other as usize];
+            let gone = self.classes.q(theirs, small_class);
+            let mut now = 0;
+            if !self.graph.meets(other, large) {
+                now = self.classes.q(theirs, large_class);
+                self.blocked[large as usize] += self.classes.q(large_class, theirs);
+            }
+            self.blocked[other as usize] = self.blocked[other as usize] + now - gone;
+        }
+        self.graph.merge(small, large);
         if class != large_class {
-            for &other in &list {
+            // (Masks only get smaller, so this is rare.)
+            self.class[large as usize] = class;
+            self.blocked[large as usize] = 0;
+            for other in self.neighbours(large) {
                 let theirs = self.class[other as usize];
                 let (now, before) = (self.classes.q(theirs, class), self.classes.q(theirs, large_class));
                 self.blocked[other as usize] = self.blocked[other as usize] + now - before;
+                self.blocked[large as usize] += self.classes.q(class, theirs);
             }
         }
-        let mine = list.iter().map(|&other| self.classes.q(class, self.class[other as usize]));
-        self.blocked[into as usize] = mine.sum();
-        self.graph.adjacent[into as usize] = list;
     }
 }

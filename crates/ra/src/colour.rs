@@ -49,11 +49,12 @@ pub(crate) fn colour(
     let vectors = Vectors::new(&code);
     let gone = vec![false; code.vregs.len()];
     let mut work = Work { code: code.clone(), live: &live, limits, gone, edits: Vec::new() };
-    let mut web = Interference::build(&work).map_err(|_| Uncolourable)?;
+    let mut web = Interference::build(&mut work).map_err(|_| Uncolourable)?;
     let mut classes = Classes::default();
     web.compact();
     coalesce(&mut web, &mut classes, &code);
     let mut spiller = Spiller::new(&code, &live, limits, costs, recipe_costs);
+    spiller.admit(work.code.vregs.len());
     if force {
         let cost = spiller.costs(&work, &web);
         let all = (0..cost.len() as u32).filter(|&n| web.alive[n as usize] && cost[n as usize].is_finite());

@@ -24,7 +24,8 @@ use crate::simplify::{Order, Selected};
 use crate::slots;
 use crate::wishes::NO_UNIT;
 
-/// Most steps between two reads that share a fill.
+/// Most steps between two reads that share a fill. (24 gives the same edits on random problems; the bound keeps the look at
+/// the steps between linear.)
 const MOST_GAP: u32 = 128;
 
 /// Edits of an edge stand after everything else at the end of their block, in the order in which they were made.
@@ -140,6 +141,13 @@ impl<'a> Spiller<'a> {
         self.code.blocks[block as usize].steps.end - 1
     }
 
+    /// The values that the graph adds for itself cannot be spilled.
+    pub fn admit(&mut self, count: usize) {
+        self.ops_of.resize(count, Vec::new());
+        self.origin.resize(count, 0);
+        self.minimal.resize(count, true);
+    }
+
     /// By node: what spilling it costs; infinite where it cannot be spilled or would not get shorter.
     pub fn costs(&self, work: &Work<'_>, graph: &Interference) -> Vec<f32> {
         let mut cost = vec![0f32; graph.alive.len()];
@@ -217,9 +225,11 @@ impl<'a> Spiller<'a> {
                 let edge = &self.code.blocks[pred as usize].succs[0];
                 let params = &self.code.blocks[block as usize].params;
                 let index = params.iter().position(|&param| param == vreg).unwrap_or(0);
-                if edge.args.get(index).is_some_and(|&arg| {
-                    !self.code.is_undefined(arg) && graph.root(arg) != graph.root(vreg)
-                }) {
+                if edge
+                    .args
+                    .get(index)
+                    .is_some_and(|&arg| !self.code.is_undefined(arg) && graph.root(arg) != graph.root(vreg))
+                {
                     cost += self.costs.spill * self.frequency(last);
                 }
             }
@@ -325,9 +335,10 @@ impl<'a> Spiller<'a> {
     /// Values of one node share a slot, and with them the parameters in memory that they go to or come from, where they
     /// do not overlap.
     fn share_slot(&mut self, members: &[u32]) {
-        let mut stored = members.iter().copied().filter(|&v| {
-            self.origin[v as usize] == v && self.code.vregs[v as usize].recipe.is_none()
-        });
+        let mut stored = members
+            .iter()
+            .copied()
+            .filter(|&v| self.origin[v as usize] == v && self.code.vregs[v as usize].recipe.is_none());
         let Some(lead) = stored.next() else { return };
         self.in_memory[lead as usize] = true;
         for other in stored {
@@ -407,7 +418,8 @@ impl<'a> Spiller<'a> {
                 });
                 match current {
                     Some((piece, begin, _)) if goes_on => {
-                        let shortest = if recipe.is_some() { step <= begin } else { open == NONE || open <= begin };
+                        let shortest =
+                            if recipe.is_some() { step <= begin } else { open == NONE || open <= begin };
                         self.minimal[piece as usize] &= shortest;
                         current = Some((piece, begin, step));
                         piece

@@ -16,7 +16,7 @@
 use rustc_hash::FxHashSet;
 
 use crate::code::*;
-use crate::demand::Limits;
+use crate::demand::{Limits, Node, WRITING, nodes};
 use crate::graph::NONE;
 use crate::liveness::Liveness;
 use crate::masks::UnitMask;
@@ -102,10 +102,11 @@ impl EdgeSet {
 }
 
 pub(crate) struct Interference {
-    /// Union-find over values; a node is a root.
-    parent: Vec<u32>,
-    /// Ring of the members of a node.
+    /// By value: the node it belongs to, which is one of its values.
+    node: Vec<u32>,
+    /// Ring of the members of a node, and how many they are.
     next_member: Vec<u32>,
+    member_count: Vec<u32>,
     /// By node: it takes part. (Undefined values and those that are gone do not.)
     pub alive: Vec<bool>,
     /// By node: neighbours, as values (a neighbour may stand there more than once after a merge).
@@ -119,7 +120,10 @@ pub(crate) struct Interference {
     pub birth: Vec<u32>,
     /// By node: steps that it lives.
     pub length: Vec<u32>,
-    /// By step: most units in use there; together with `relief` of the block.
+    /// Units that instructions need besides those of their values, in order of step: where one value has to stand in
+    /// two places at once (bug shapes A20, A23, A29).
+    extra: Vec<Extra>,
+    /// By step: most units in use there.
     pub load: Vec<u32>,
     walker: Walker,
 }
@@ -137,11 +141,20 @@ struct Walker {
     units: u32,
 }
 
+/// A unit that is taken during one step.
+#[derive(Clone, Copy)]
+struct Extra {
+    step: u32,
+    node: u32,
+    /// Also while the defs are written.
+    writing: bool,
+}
+
 /// Too many edges.
 pub(crate) struct TooLarge;
 
 impl Interference {
-    pub fn build(work: &Work<'_>) -> Result<Interference, TooLarge> {
+    pub fn build(work: &mut Work<'_>) -> Result<Interference, TooLarge> {
         let count = work.code.vregs.len();
         let edges = if count as u32 <= MATRIX_NODES {
             EdgeSet::Matrix(Vec::new())
@@ -149,8 +162,9 @@ impl Interference {
             EdgeSet::Hash(FxHashSet::default())
         };
         let mut graph = Interference {
-            parent: Vec::new(),
+            node: Vec::new(),
             next_member: Vec::new(),
+            member_count: Vec::new(),
             alive: Vec::new(),
             adjacent: Vec::new(),
             edges,
@@ -159,6 +173,7 @@ impl Interference {
             size: Vec::new(),
             birth: Vec::new(),
             length: Vec::new(),
+            extra: Vec::new(),
             load: vec![0; work.code.steps.len()],
             walker: Walker::default(),
         };
@@ -171,6 +186,7 @@ impl Interference {
                 graph.narrow(work.limits, op);
             }
         }
+        graph.find_extra(work);
         for block in 0..work.code.blocks.len() as u32 {
             graph.walk(work, block, false);
             if graph.edge_count > MAX_EDGES {
@@ -180,11 +196,49 @@ impl Interference {
         Ok(graph)
     }
 
+    /// Nodes for places that no value has for longer than one step.
+    fn find_extra(&mut self, work: &mut Work<'_>) {
+        let mut list: Vec<Node> = Vec::new();
+        for index in 0..work.code.steps.len() {
+            let step = work.code.steps[index];
+            let ops = &work.code.ops[step.ops()];
+            let special = |op: &Operand| {
+                op.fixed.is_some()
+                    || op.vector.is_some()
+                    || op.tied.is_some()
+                    || op.kind == OperandKind::EarlyDef
+            };
+            let apart = |(at, op): (usize, &Operand)| {
+                ops[..at].iter().any(|other| other.vreg == op.vreg && other.set != op.set)
+            };
+            if !ops.iter().any(special) && !ops.iter().enumerate().any(apart) {
+                continue;
+            }
+            nodes(&work.code, work.limits, &step, false, &mut list);
+            for (at, node) in list.iter().enumerate() {
+                let again = node.value != NONE && list[..at].iter().any(|other| other.value == node.value);
+                // (A tied def takes the extra place over: its own node stands for it.)
+                if !again || node.def != NONE {
+                    continue;
+                }
+                let vreg = work.code.vregs.len() as u32;
+                work.code.vregs.push(VRegInfo { recipe: None, ..work.code.vregs[node.value as usize] });
+                work.gone.push(false);
+                self.add_value(work, vreg);
+                self.keep(vreg, work.limits.sets[node.set.0 as usize]);
+                self.birth[vreg as usize] = 2 * index as u32 + 1;
+                let writing = node.counts & WRITING != 0;
+                self.extra.push(Extra { step: index as u32, node: vreg, writing });
+            }
+        }
+    }
+
     /// A node for a value; what it needs comes with [`Interference::narrow`].
     pub fn add_value(&mut self, work: &Work<'_>, vreg: u32) {
         let info = &work.code.vregs[vreg as usize];
-        self.parent.push(vreg);
+        self.node.push(vreg);
         self.next_member.push(vreg);
+        self.member_count.push(1);
         self.alive.push(true);
         self.adjacent.push(Vec::new());
         self.mask.push(work.limits.sets[info.home.0 as usize]);
@@ -226,11 +280,9 @@ impl Interference {
         }
     }
 
-    pub fn root(&self, mut vreg: u32) -> u32 {
-        while self.parent[vreg as usize] != vreg {
-            vreg = self.parent[vreg as usize];
-        }
-        vreg
+    /// The node of a value.
+    pub fn root(&self, vreg: u32) -> u32 {
+        self.node[vreg as usize]
     }
 
     pub fn members(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
@@ -256,10 +308,13 @@ impl Interference {
         }
     }
 
-    /// Two nodes that do not meet become one; the result is the one with more neighbours.
-    pub fn merge(&mut self, a: u32, b: u32) -> u32 {
-        let larger = self.adjacent[a as usize].len() >= self.adjacent[b as usize].len();
-        let (into, from) = if larger { (a, b) } else { (b, a) };
+    /// What moving a node into another one takes.
+    pub fn weight(&self, node: u32) -> usize {
+        self.adjacent[node as usize].len() + self.member_count[node as usize] as usize
+    }
+
+    /// Two nodes that do not meet become one, the smaller one moving into the larger.
+    pub fn merge(&mut self, from: u32, into: u32) {
         let mask = self.mask[into as usize].and(&self.mask[from as usize]);
         self.mask[into as usize] = mask;
         self.birth[into as usize] = self.birth[into as usize].min(self.birth[from as usize]);
@@ -270,26 +325,26 @@ impl Interference {
                 self.connect(into, other);
             }
         }
-        self.parent[from as usize] = into;
+        let members: Vec<u32> = self.members(from).collect();
+        for member in members {
+            self.node[member as usize] = into;
+        }
+        self.member_count[into as usize] += self.member_count[from as usize];
         self.alive[from as usize] = false;
         self.next_member.swap(into as usize, from as usize);
-        into
     }
 
-    /// Neighbour lists with every live neighbour once, and paths of the union-find short.
+    /// Neighbour lists with every live neighbour once.
     pub fn compact(&mut self) {
-        for vreg in 0..self.parent.len() as u32 {
-            self.parent[vreg as usize] = self.root(vreg);
-        }
-        let mut seen = vec![NONE; self.parent.len()];
-        for node in 0..self.parent.len() {
+        let mut seen = vec![NONE; self.node.len()];
+        for node in 0..self.node.len() {
             if !self.alive[node] {
                 self.adjacent[node] = Vec::new();
                 continue;
             }
             let mut list = std::mem::take(&mut self.adjacent[node]);
             list.retain_mut(|other| {
-                *other = self.parent[*other as usize];
+                *other = self.node[*other as usize];
                 let keep = self.alive[*other as usize] && seen[*other as usize] != node as u32;
                 seen[*other as usize] = node as u32;
                 keep
@@ -382,7 +437,8 @@ impl Interference {
         for step in info.steps.clone().rev() {
             let (kind, range) = (code.steps[step as usize].clobbers, code.steps[step as usize].ops());
             self.load[step as usize] = 0;
-            self.step(work, step, &code.ops[range], kind, patch);
+            self.step(work, step, &code.ops[range.clone()], kind, patch);
+            self.take_extra(work, step, &code.ops[range], patch);
             for edit in work.edits_before(step).rev() {
                 let edit = &work.edits[edit];
                 let (kind, clobbers) = match edit.kind {
@@ -403,6 +459,27 @@ impl Interference {
         for vreg in std::mem::take(&mut self.walker.live) {
             self.walker.at[vreg as usize] = NONE;
             self.grow(vreg, start, patch);
+        }
+    }
+
+    /// The extra places of a step meet everything that lives there; the uses have just become live.
+    fn take_extra(&mut self, work: &Work<'_>, step: u32, ops: &[Operand], patch: bool) {
+        let start = self.extra.partition_point(|extra| extra.step < step);
+        let mut at = start;
+        while let Some(&Extra { node, writing, .. }) = self.extra.get(at).filter(|extra| extra.step == step) {
+            for other in start..at {
+                self.connect(node, self.extra[other].node);
+            }
+            let list = if patch { self.walker.fresh_live.clone() } else { self.walker.live.clone() };
+            for other in list {
+                self.connect(node, other);
+            }
+            for op in ops.iter().filter(|op| op.kind != OperandKind::Use) {
+                if (writing || op.kind == OperandKind::EarlyDef) && !work.gone[op.vreg.0 as usize] {
+                    self.connect(node, op.vreg.0);
+                }
+            }
+            at += 1;
         }
     }
 
@@ -440,9 +517,12 @@ impl Interference {
         let lost = work.limits.clobber_mask(clobbers);
         if !lost.is_empty() {
             for at in 0..self.walker.live.len() {
-                let node = self.root(self.walker.live[at]);
-                let mask = self.mask[node as usize].minus(&lost);
-                self.keep(node, mask);
+                let vreg = self.walker.live[at];
+                let node = self.root(vreg) as usize;
+                let mask = self.mask[node].minus(&lost);
+                // What an operand asked for gives way; what has nowhere else to be has to be spilled.
+                let home = work.limits.sets[code.vregs[vreg as usize].home.0 as usize];
+                self.mask[node] = if mask.is_empty() { home.minus(&lost) } else { mask };
             }
         }
         let lives_on = defs().any(|op| {

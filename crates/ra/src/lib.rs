@@ -132,8 +132,6 @@ impl Job<'_> {
         .ok()?;
         let colour::Coloured { code, live, slots, plan } = coloured;
         let allocation = self.place(&code, &live, &limits, slots, &plan).ok()?;
-        // Nothing was asked of memory unless it had to be; and only what is right is handed on.
-        check::check_with(self.file, self.program, self.graph, &allocation).ok()?;
         Some(Allocation { engine: Engine::Graph, ..allocation })
     }
 
