@@ -6,10 +6,15 @@
 
 mod backing;
 mod check;
+mod classes;
+mod coalesce;
 mod code;
+mod colour;
+mod colour_spill;
 mod couple;
 mod demand;
 mod graph;
+mod interference;
 mod liveness;
 mod masks;
 mod moves;
@@ -20,6 +25,7 @@ pub mod problem;
 mod rewrite;
 mod scan;
 mod settle;
+mod simplify;
 mod slots;
 mod spill;
 mod verify;
@@ -47,9 +53,6 @@ pub fn allocate(
 ) -> Result<Allocation, Failure> {
     verify::verify_file(file).map_err(Failure::Malformed)?;
     verify::verify_program(file, program).map_err(Failure::Malformed)?;
-    if options.engine == Engine::Graph {
-        return Err(Failure::Malformed("the graph engine does not exist yet".to_owned()));
-    }
     let graph = Graph::new(program);
     verify::verify_reachable(program, &graph).map_err(Failure::Malformed)?;
     let mut code = Code::new(program, &graph);
@@ -67,16 +70,7 @@ pub fn allocate(
         tight: vec![Tight::No; program.insts.len()],
         stuck: None,
     };
-    // First without memory edits, then, when it takes some, once more without the units that they need.
-    let mut found = None;
-    if !options.force_spill {
-        found = job.attempt(code.clone(), false).ok();
-    }
-    let allocation = match found {
-        Some(allocation) => allocation,
-        None if options.no_memory => return Err(Failure::NeedsMemory { pressure: job.max_pressure }),
-        None => job.with_memory(code)?,
-    };
+    let allocation = job.run(code)?;
     check::check_with(file, program, &graph, &allocation).map_err(Failure::CheckFailed)?;
     Ok(allocation)
 }
@@ -106,6 +100,56 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
+    /// First without memory edits, then, when it takes some, once more without the units that they need. Where the graph
+    /// engine finds no colouring, the other one has its turn.
+    fn run(&mut self, code: Code) -> Result<Allocation, Failure> {
+        for memory in [false, true] {
+            if !memory && self.options.force_spill {
+                continue;
+            }
+            if self.options.engine == Engine::Graph
+                && let Some(allocation) = self.attempt_graph(code.clone(), memory)
+            {
+                return Ok(allocation);
+            }
+            if !memory && let Ok(allocation) = self.attempt(code.clone(), false) {
+                return Ok(allocation);
+            }
+            if self.options.no_memory && !self.options.force_spill {
+                return Err(Failure::NeedsMemory { pressure: self.max_pressure });
+            }
+        }
+        self.with_memory(code)
+    }
+
+    /// By colouring whole live ranges ([`colour`]).
+    fn attempt_graph(&mut self, mut code: Code, memory: bool) -> Option<Allocation> {
+        let limits = Limits::new(self.file, self.program, self.options.max_registers, memory);
+        let mut live = Liveness::new(&mut code, self.graph);
+        let measure = pressure::measure(&code, &live, &limits, self.graph, &self.tight);
+        if self.max_pressure == 0 {
+            self.max_pressure = measure.max;
+        }
+        if backing::is_needed(&code, &limits, measure.over) {
+            code = backing::keep(&mut code, &live, &limits).ok()?;
+            live = Liveness::new(&mut code, self.graph);
+        }
+        let coloured = colour::colour(
+            code,
+            live,
+            &limits,
+            self.graph,
+            self.costs,
+            &self.program.recipe_cost,
+            self.file.memory_edit_clobbers,
+            self.options.force_spill,
+        )
+        .ok()?;
+        let colour::Coloured { code, live, slots, plan } = coloured;
+        let allocation = self.place(&code, &live, &limits, slots, &plan).ok()?;
+        Some(Allocation { engine: Engine::Graph, ..allocation })
+    }
+
     /// With memory edits. Where vectors, wide values and fixed units leave no arrangement although the counts fit, the
     /// instruction is counted as tight and everything runs once more; then it keeps nothing but its operands in
     /// registers; then all instructions of that kind do.
@@ -178,16 +222,29 @@ impl Job<'_> {
                 return Err(Failure::CheckFailed(format!("v{vreg} is lost on some path after spilling")));
             }
         }
+        self.place(&code, &live, &limits, slots, &[])
+    }
+
+    /// Places for everything, and the allocation.
+    fn place(
+        &mut self,
+        code: &Code,
+        live: &Liveness,
+        limits: &Limits,
+        slots: u32,
+        plan: &[u16],
+    ) -> Result<Allocation, Failure> {
         let placed = scan::scan(
             self.program,
-            &code,
-            &live,
-            &limits,
+            code,
+            live,
+            limits,
             self.graph,
             self.costs,
             self.options,
             self.file.units.len(),
             &self.tight,
+            plan,
         )
         .map_err(|stuck| {
             self.stuck = Some(stuck.inst);
@@ -211,6 +268,7 @@ impl Job<'_> {
             memory_edits,
             max_pressure: self.max_pressure,
             unused_defs,
+            engine: Engine::Scan,
         })
     }
 

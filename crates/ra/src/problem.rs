@@ -309,6 +309,8 @@ pub struct Allocation {
     /// edit: it was never used, or every use got it back from its recipe. An instruction all of whose defs stand
     /// here and that has no other effect may be removed.
     pub unused_defs: Vec<u32>,
+    /// What made it: [`Engine::Scan`] also where [`Engine::Graph`] was asked for and found no colouring.
+    pub engine: Engine,
 }
 
 impl Allocation {

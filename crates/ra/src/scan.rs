@@ -58,6 +58,8 @@ struct Scan<'a> {
     nodes: Vec<Node>,
     /// Instructions that count as tight.
     tight: &'a [Tight],
+    /// Places that the graph engine found, by value; empty without it.
+    plan: &'a [u16],
 }
 
 #[expect(clippy::too_many_arguments, reason = "one call; each is a table that the scan reads")]
@@ -71,6 +73,7 @@ pub(crate) fn scan(
     options: &Options,
     units: usize,
     tight: &[Tight],
+    plan: &[u16],
 ) -> Result<Placed, Stuck> {
     let count = code.vregs.len();
     let mut scan = Scan {
@@ -96,6 +99,7 @@ pub(crate) fn scan(
         op_units: Vec::new(),
         nodes: Vec::new(),
         tight,
+        plan,
     };
     for &block in &graph.rpo {
         scan.enter(block)?;
@@ -170,8 +174,17 @@ impl Scan<'_> {
         list
     }
 
+    /// Where the plan wants a value.
+    fn planned(&self, vreg: u32) -> Option<Unit> {
+        let unit = self.plan.get(vreg as usize).copied().unwrap_or(NO_UNIT);
+        (unit != NO_UNIT).then_some(Unit(unit))
+    }
+
     /// The best of the free units `free` for a value.
     fn choose(&mut self, vreg: u32, set: SetId, free: &UnitMask, near: Option<Unit>) -> Unit {
+        if let Some(unit) = self.planned(vreg).filter(|&unit| free.contains(unit)) {
+            return unit;
+        }
         let avoid = if vreg == NONE { UnitMask::EMPTY } else { self.wishes.avoid(vreg) };
         let good = free.minus(&avoid);
         if vreg != NONE && !good.is_empty() {
@@ -302,6 +315,7 @@ impl Scan<'_> {
             let free = self.home_mask(param).minus(&self.occupied);
             let free = self.free_places(param, &free);
             let near = votes.iter().map(|vote| vote.0).find(|&unit| free.contains(unit));
+            let near = self.planned(param).filter(|&unit| free.contains(unit)).or(near);
             if let Some(unit) = near {
                 self.place(param, unit);
             } else {

@@ -24,56 +24,96 @@ pub(crate) struct Slots {
     pub count: u32,
 }
 
-/// Give slots to the values in `wanted`; `memory_params` are `(block, parameter index)` of those born in memory.
-pub(crate) fn assign(code: &Code, live: &Liveness, wanted: &[bool], memory_params: &[(u32, u32)]) -> Slots {
-    let count = code.vregs.len();
-    // Where a value is defined: block and step (`NONE` for parameters).
-    let mut def = vec![(NONE, NONE); count];
-    for (index, block) in code.blocks.iter().enumerate() {
-        for &param in &block.params {
-            def[param as usize] = (index as u32, NONE);
-        }
-        for step in block.steps.clone() {
-            for op in &code.ops[code.steps[step as usize].ops()] {
-                if op.kind != OperandKind::Use {
-                    def[op.vreg.0 as usize] = (index as u32, step);
+/// Values that share a slot.
+pub(crate) struct Webs {
+    /// By value: the one that stands for its web.
+    web: Vec<u32>,
+    /// By standing value; empty for a web of one.
+    members: Vec<Vec<u32>>,
+    /// Where a value is defined: block and step (`NONE` for parameters).
+    def: Vec<(u32, u32)>,
+}
+
+impl Webs {
+    pub fn new(code: &Code) -> Webs {
+        let count = code.vregs.len();
+        let mut def = vec![(NONE, NONE); count];
+        for (index, block) in code.blocks.iter().enumerate() {
+            for &param in &block.params {
+                def[param as usize] = (index as u32, NONE);
+            }
+            for step in block.steps.clone() {
+                for op in &code.ops[code.steps[step as usize].ops()] {
+                    if op.kind != OperandKind::Use {
+                        def[op.vreg.0 as usize] = (index as u32, step);
+                    }
                 }
             }
         }
+        Webs { web: (0..count as u32).collect(), members: vec![Vec::new(); count], def }
     }
-    let mut web: Vec<u32> = (0..count as u32).collect();
-    let mut members: Vec<Vec<u32>> = vec![Vec::new(); count];
-    let list = |members: &[Vec<u32>], root: u32| -> Vec<u32> {
-        let known = &members[root as usize];
+
+    pub fn same(&self, a: u32, b: u32) -> bool {
+        self.web[a as usize] == self.web[b as usize]
+    }
+
+    fn list(&self, root: u32) -> Vec<u32> {
+        let known = &self.members[root as usize];
         if known.is_empty() { vec![root] } else { known.clone() }
-    };
+    }
+
+    /// The webs of two values that are known not to overlap become one.
+    pub fn join(&mut self, a: u32, b: u32) {
+        let (a, b) = (self.web[a as usize], self.web[b as usize]);
+        if a == b {
+            return;
+        }
+        let (mut mine, theirs) = (self.list(a), self.list(b));
+        for &value in &theirs {
+            self.web[value as usize] = a;
+        }
+        mine.extend(theirs);
+        self.members[b as usize] = Vec::new();
+        self.members[a as usize] = mine;
+    }
+
+    /// The same where they turn out not to overlap.
+    pub fn join_apart(&mut self, code: &Code, live: &Liveness, a: u32, b: u32) {
+        let (a, b) = (self.web[a as usize], self.web[b as usize]);
+        if a == b {
+            return;
+        }
+        let (mine, theirs) = (self.list(a), self.list(b));
+        let def = &self.def;
+        if mine.len() + theirs.len() > MAX_WEB
+            || mine.iter().any(|&x| theirs.iter().any(|&y| overlap(code, live, def, x, y)))
+        {
+            return;
+        }
+        self.join(a, b);
+    }
+
+    /// Slots for the values in `wanted`.
+    pub fn assign(&self, code: &Code, live: &Liveness, wanted: &[bool]) -> Slots {
+        spread(code, live, wanted, &self.web)
+    }
+}
+
+/// Give slots to the values in `wanted`; `memory_params` are `(block, parameter index)` of those born in memory.
+pub(crate) fn assign(code: &Code, live: &Liveness, wanted: &[bool], memory_params: &[(u32, u32)]) -> Slots {
+    let mut webs = Webs::new(code);
     for &(block, index) in memory_params {
         let info = &code.blocks[block as usize];
         let param = info.params[index as usize];
         for &pred in &info.preds {
             let edge = code.blocks[pred as usize].succs.iter().find(|edge| edge.to == block);
             let Some(&arg) = edge.and_then(|edge| edge.args.get(index as usize)) else { continue };
-            if !wanted[arg as usize] || code.is_undefined(arg) {
-                continue;
+            if wanted[arg as usize] && !code.is_undefined(arg) {
+                webs.join_apart(code, live, param, arg);
             }
-            let (a, b) = (web[param as usize], web[arg as usize]);
-            if a == b {
-                continue;
-            }
-            let (mine, theirs) = (list(&members, a), list(&members, b));
-            if mine.len() + theirs.len() > MAX_WEB
-                || mine.iter().any(|&x| theirs.iter().any(|&y| overlap(code, live, &def, x, y)))
-            {
-                continue;
-            }
-            for &value in &theirs {
-                web[value as usize] = a;
-            }
-            members[b as usize] = Vec::new();
-            members[a as usize] = mine.into_iter().chain(theirs).collect();
         }
     }
-    spread(code, live, wanted, &web)
+    webs.assign(code, live, wanted)
 }
 
 fn overlap(code: &Code, live: &Liveness, def: &[(u32, u32)], a: u32, b: u32) -> bool {

@@ -190,13 +190,26 @@ impl Wishes {
         }
     }
 
+    /// Values that came up after the wishes were collected have none.
+    fn knows(&self, vreg: u32) -> bool {
+        (vreg as usize) < self.web.len()
+    }
+
+    /// The web of a value, by a member that stands for it.
+    pub fn web(&self, vreg: u32) -> Option<u32> {
+        self.web.get(vreg as usize).copied()
+    }
+
     /// Affinities of a value, strongest first.
     pub fn affinities(&self, vreg: u32) -> &[(u32, f32)] {
+        if !self.knows(vreg) {
+            return &[];
+        }
         &self.affinities[self.first[vreg as usize] as usize..self.first[vreg as usize + 1] as usize]
     }
 
     pub fn asked(&self, vreg: u32) -> Option<Unit> {
-        let unit = self.asked[vreg as usize];
+        let unit = self.asked.get(vreg as usize).copied().unwrap_or(NO_UNIT);
         (unit != NO_UNIT).then_some(Unit(unit))
     }
 
@@ -215,7 +228,7 @@ impl Wishes {
 
     /// Units in which the value would be in the way or be destroyed.
     pub fn avoid(&self, vreg: u32) -> UnitMask {
-        let mut bits = self.crosses[vreg as usize];
+        let mut bits = self.crosses.get(vreg as usize).copied().unwrap_or(0);
         let mut mask = UnitMask::EMPTY;
         while bits != 0 {
             mask = mask.or(&self.events[bits.trailing_zeros() as usize]);

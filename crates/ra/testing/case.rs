@@ -19,6 +19,10 @@ pub struct Tally {
     pub edits: u64,
     /// Refused although it may fit, for what the allocator leaves out ([`asks_apart`]).
     pub apart: u32,
+    /// What the edits cost.
+    pub cost: f64,
+    /// Allocations of the graph engine that it left to the other one.
+    pub handed_on: u32,
     /// What must not happen: differences, checker failures, refusals without reason.
     pub bad: Vec<String>,
 }
@@ -36,38 +40,56 @@ pub fn program_of(kind: Kind, seed: u64, size: u32) -> Program {
 }
 
 /// The same on a register file made from the seed.
-pub fn run_random(seed: u64, size: u32, tally: &mut Tally) {
+pub fn run_random(seed: u64, size: u32, engines: &[Engine], tallies: &mut [Tally]) {
     let kind = Kind::Random(seed);
-    run_case(kind, &kind.file(), seed, size, tally);
+    run_case(kind, &kind.file(), seed, size, engines, tallies);
 }
 
-pub fn run_case(kind: Kind, file: &RegisterFile, seed: u64, size: u32, tally: &mut Tally) {
+/// With each of `engines`; the later ones must allocate whatever the first one does.
+pub fn run_case(
+    kind: Kind,
+    file: &RegisterFile,
+    seed: u64,
+    size: u32,
+    engines: &[Engine],
+    tallies: &mut [Tally],
+) {
     let program = program_of(kind, seed, size);
     let mut rng = Rng::new(seed ^ 0x11a1);
     // What is fixed or wide on a random file leaves little below five registers or so.
     let least = if matches!(kind, Kind::Random(_)) { 4 } else { 1 };
     for limit in [None, Some(rng.range(least, 40)), Some(rng.range(least, 12))] {
         let force_spill = limit.is_some() && rng.chance(10);
-        let options = Options { max_registers: limit, force_spill, ..Options::default() };
-        let name = format!("{kind:?} seed {seed} limit {limit:?} force {force_spill}");
-        match allocate(file, &program, &Costs::default(), &options) {
-            Ok(allocation) => {
-                tally.allocated += 1;
-                tally.with_memory += allocation.memory_edits as u32;
-                tally.edits += allocation.edits.len() as u64;
-                if let Err(text) = Machine::new(file, &program, &allocation).run(seed, 4, 60) {
-                    tally.bad.push(format!("{name}: {text}"));
+        let mut reached = false;
+        for (&engine, tally) in engines.iter().zip(&mut *tallies) {
+            let options = Options { max_registers: limit, force_spill, engine, ..Options::default() };
+            let name = format!("{kind:?} seed {seed} limit {limit:?} force {force_spill} {engine:?}");
+            match allocate(file, &program, &Costs::default(), &options) {
+                Ok(allocation) => {
+                    reached = true;
+                    tally.allocated += 1;
+                    tally.with_memory += allocation.memory_edits as u32;
+                    tally.edits += allocation.edits.len() as u64;
+                    tally.cost += allocation.cost(&program, &Costs::default());
+                    tally.handed_on += (allocation.engine != engine) as u32;
+                    if let Err(text) = Machine::new(file, &program, &allocation).run(seed, 4, 60) {
+                        tally.bad.push(format!("{name}: {text}"));
+                    }
                 }
-            }
-            Err(Failure::OutOfRegisters { at, .. }) => {
-                tally.refused += 1;
-                match verdict(file, &program, limit) {
-                    Verdict::Exceeds(_) => {}
-                    Verdict::Fits if asks_apart(file, &program, limit, at.0) => tally.apart += 1,
-                    other => tally.bad.push(format!("{name}: refused at {} although: {other:?}", at.0)),
+                Err(Failure::OutOfRegisters { at, .. }) => {
+                    tally.refused += 1;
+                    if reached {
+                        tally.bad.push(format!("{name}: refused at {}, but another engine did it", at.0));
+                        continue;
+                    }
+                    match verdict(file, &program, limit) {
+                        Verdict::Exceeds(_) => {}
+                        Verdict::Fits if asks_apart(file, &program, limit, at.0) => tally.apart += 1,
+                        other => tally.bad.push(format!("{name}: refused at {} although: {other:?}", at.0)),
+                    }
                 }
+                Err(error) => tally.bad.push(format!("{name}: {error}")),
             }
-            Err(error) => tally.bad.push(format!("{name}: {error}")),
         }
     }
 }

@@ -13,24 +13,31 @@ use testing::rng::Rng;
 fn random_problems_are_allocated_right_or_refused_with_reason() {
     for kind in KINDS {
         let file = kind.file();
-        let mut tally = Tally::default();
+        let engines = [Engine::Scan, Engine::Graph];
+        let mut tallies = [Tally::default(), Tally::default()];
         for seed in 0..300 {
-            run_case(kind, &file, seed, 0, &mut tally);
+            run_case(kind, &file, seed, 0, &engines, &mut tallies);
         }
-        assert!(tally.bad.is_empty(), "{:#?}", tally.bad);
-        // The test would say nothing if little was allocated or nothing spilled.
-        assert!(tally.allocated > 700, "{kind:?}: {tally:?}");
-        assert!(tally.with_memory > 150, "{kind:?}: {tally:?}");
+        for tally in &tallies {
+            assert!(tally.bad.is_empty(), "{:#?}", tally.bad);
+            // The test would say nothing if little was allocated or nothing spilled.
+            assert!(tally.allocated > 700, "{kind:?}: {tally:?}");
+            assert!(tally.with_memory > 150, "{kind:?}: {tally:?}");
+        }
+        // Nor if the graph engine left it all to the other one.
+        assert!(tallies[1].handed_on * 4 < tallies[1].allocated, "{kind:?}: {tallies:?}");
+        assert_eq!(tallies[0].handed_on, 0);
     }
 }
 
 /// The same, each problem on a register file of its own. (A million of them are for the `fuzz` example.)
 #[test]
 fn problems_on_random_files_are_allocated_right_or_refused_with_reason() {
-    let mut tally = Tally::default();
+    let mut tallies = [Tally::default()];
     for seed in 0..3000 {
-        run_random(seed, 0, &mut tally);
+        run_random(seed, 0, &[Engine::Scan], &mut tallies);
     }
+    let [tally] = tallies;
     assert!(tally.bad.is_empty(), "{:#?}", tally.bad);
     assert!(tally.allocated > 4500 && tally.with_memory > 1000 && tally.apart < 10, "{tally:?}");
 }
@@ -44,8 +51,12 @@ fn the_checker_sees_every_mistake_that_shows() {
         for seed in 1000..1060 {
             let program = program_of(kind, seed, 40);
             let mut rng = Rng::new(seed);
-            let (most, force_spill) = (rng.range(6, 20), rng.chance(20));
-            let options = Options { max_registers: Some(most), force_spill, ..Options::default() };
+            let options = Options {
+                max_registers: Some(rng.range(6, 20)),
+                force_spill: rng.chance(20),
+                engine: if seed % 2 == 0 { Engine::Scan } else { Engine::Graph },
+                ..Options::default()
+            };
             let Ok(allocation) = allocate(&file, &program, &Costs::default(), &options) else { continue };
             for _ in 0..8 {
                 let (wrong, what) = mutate(&file, &program, &allocation, &mut rng);
