@@ -43,7 +43,7 @@ pub(crate) fn colour(
     costs: &Costs,
     recipe_costs: &[f32],
     memory_clobbers: ClobberId,
-    force: bool,
+    options: &Options,
 ) -> Result<Coloured, Uncolourable> {
     let wishes = Wishes::new(&code, &live, limits, graph);
     let vectors = Vectors::new(&code);
@@ -55,7 +55,7 @@ pub(crate) fn colour(
     coalesce(&mut web, &mut classes, &code);
     let mut spiller = Spiller::new(&code, &live, limits, costs, recipe_costs);
     spiller.admit(work.code.vregs.len());
-    if force {
+    if options.force_spill {
         let cost = spiller.costs(&work, &web);
         let all = (0..cost.len() as u32).filter(|&n| web.alive[n as usize] && cost[n as usize].is_finite());
         let all: Vec<u32> = all.collect();
@@ -65,9 +65,9 @@ pub(crate) fn colour(
         web.compact();
         let cost = spiller.costs(&work, &web);
         let order = simplify(&web, &mut classes, &cost);
-        let mut chosen = select(&web, limits, &work.code, &order, &wishes, &vectors, false);
+        let mut chosen = select(&web, limits, &work.code, &order, &wishes, &vectors, options, false);
         if !chosen.failed.is_empty() {
-            let packed = select(&web, limits, &work.code, &order, &wishes, &vectors, true);
+            let packed = select(&web, limits, &work.code, &order, &wishes, &vectors, options, true);
             if packed.failed.len() < chosen.failed.len() {
                 chosen = packed;
             }
@@ -89,7 +89,7 @@ pub(crate) fn colour(
         }
         // Once more with the wishes of the pieces.
         let wishes = Wishes::new(&code, &last, limits, graph);
-        let again = select(&web, limits, &code, &order, &wishes, &vectors, false);
+        let again = select(&web, limits, &code, &order, &wishes, &vectors, options, false);
         let best = if again.failed.is_empty() { &again } else { &chosen };
         return Ok(Coloured { plan: spread(&web, best), code, live: last, slots });
     }

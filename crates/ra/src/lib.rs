@@ -142,7 +142,7 @@ impl Job<'_> {
             self.costs,
             &self.program.recipe_cost,
             self.file.memory_edit_clobbers,
-            self.options.force_spill,
+            self.options,
         )
         .ok()?;
         let colour::Coloured { code, live, slots, plan } = coloured;

@@ -56,6 +56,13 @@ impl Prefer {
         self.given[unit.0 as usize] = self.now;
     }
 
+    /// `other` shares the place of `vreg`.
+    pub fn join(&mut self, vreg: u32, other: u32) {
+        let (vreg, other) = (vreg as usize, other as usize);
+        self.life[vreg] = self.life[vreg].saturating_add(self.life[other]);
+        self.is_late[vreg] |= self.is_late[other];
+    }
+
     /// One of `free`, which is not empty, for a value of `set` (`vreg` may be [`NONE`]).
     pub fn pick(&mut self, limits: &Limits, vreg: u32, set: SetId, free: &UnitMask) -> Unit {
         let mut free = *free;

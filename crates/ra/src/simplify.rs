@@ -19,6 +19,7 @@ use crate::demand::Limits;
 use crate::graph::NONE;
 use crate::interference::Interference;
 use crate::masks::UnitMask;
+use crate::prefer::Prefer;
 use crate::problem::*;
 use crate::wishes::{NO_UNIT, Wishes};
 
@@ -200,7 +201,7 @@ struct Select<'a> {
     unit: Vec<u16>,
     /// By web: the place of its first member.
     web_unit: Vec<u16>,
-    rotor: Vec<u32>,
+    prefer: Prefer,
     pack: bool,
 }
 
@@ -212,6 +213,7 @@ pub(crate) fn select(
     order: &Order,
     wishes: &Wishes,
     vectors: &Vectors,
+    options: &Options,
     pack: bool,
 ) -> Selected {
     let count = graph.alive.len();
@@ -223,7 +225,7 @@ pub(crate) fn select(
         vectors,
         unit: vec![NO_UNIT; count],
         web_unit: vec![NO_UNIT; count],
-        rotor: vec![0; limits.sets.len()],
+        prefer: Prefer::new(code, limits, options),
         pack,
     };
     let mut failed = Vec::new();
@@ -233,7 +235,9 @@ pub(crate) fn select(
             failed.push(node);
             continue;
         }
+        select.prefer.tick();
         let unit = select.choose(node, &free);
+        select.prefer.gave(unit);
         select.unit[node as usize] = unit.0;
         for member in graph.members(node) {
             if let Some(web) = wishes.web(member) {
@@ -302,19 +306,11 @@ impl Select<'_> {
             }
         }
         let from = if good.is_empty() { *free } else { good };
-        let set = self.code.vregs[node as usize].home.0 as usize;
-        let order = &self.limits.order[set];
-        let rotor = &mut self.rotor[set];
-        for k in 0..order.len() {
-            let at = (*rotor as usize + k) % order.len();
-            if from.contains(order[at]) {
-                if self.limits.rotates[set] {
-                    *rotor = ((at + 1) % order.len()) as u32;
-                }
-                return order[at];
-            }
+        // What was joined lives as long as all of it.
+        for member in self.graph.members(node).filter(|&member| member != node) {
+            self.prefer.join(node, member);
         }
-        from.first().unwrap_or(Unit(0))
+        self.prefer.pick(self.limits, node, self.code.vregs[node as usize].home, &from)
     }
 
     /// A place beside the members of the vector that have one, or one in a window that has room for all of them.
