@@ -112,8 +112,16 @@ fn read_values(program: &Program) -> Vec<bool> {
     read
 }
 
-impl Code {
-    pub fn new(program: &Program, graph: &Graph) -> Code {
+/// Which values are one.
+pub(crate) struct Names {
+    /// By value of the program: the value that it is here.
+    pub name: Vec<u32>,
+    /// Parameters with a set of their own, which take a copy: block, parameter, argument.
+    moved: Vec<(u32, u32, u32)>,
+}
+
+impl Names {
+    pub fn new(program: &Program, graph: &Graph) -> Names {
         let mut name: Vec<u32> = (0..program.vregs.len() as u32).collect();
         let mut moved: Vec<(u32, u32, u32)> = Vec::new();
         let read = read_values(program);
@@ -135,6 +143,13 @@ impl Code {
                 }
             }
         }
+        Names { name, moved }
+    }
+}
+
+impl Code {
+    pub fn new(program: &Program, graph: &Graph) -> Code {
+        let Names { name, mut moved } = Names::new(program, graph);
         let mut code = Code {
             blocks: Vec::with_capacity(program.blocks.len()),
             steps: Vec::with_capacity(program.insts.len()),

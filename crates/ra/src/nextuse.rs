@@ -6,7 +6,7 @@
 //! would only refine distances that are beyond a loop anyway.
 
 use crate::code::*;
-use crate::graph::{Graph, NONE};
+use crate::graph::Graph;
 use crate::liveness::Liveness;
 use crate::problem::OperandKind;
 
@@ -86,7 +86,7 @@ impl NextUse {
         let info = &code.blocks[block as usize];
         let length = info.steps.end - info.steps.start;
         for edge in &info.succs {
-            let away = length + LOOP_EXIT_DISTANCE * loops_left(graph, block, edge.to);
+            let away = length + LOOP_EXIT_DISTANCE * graph.loops_left(block, edge.to);
             for &(vreg, distance) in &self.entry[edge.to as usize] {
                 out.lower(vreg, distance.saturating_add(away));
             }
@@ -106,22 +106,4 @@ impl NextUse {
     pub fn param(&self, block: u32, index: usize) -> u32 {
         self.params[block as usize].get(index).copied().unwrap_or(NEVER)
     }
-}
-
-fn loops_left(graph: &Graph, from: u32, to: u32) -> u32 {
-    let mut at = graph.loop_of[from as usize];
-    let mut left = 0;
-    while at != NONE && !in_loop(graph, at, to) {
-        left += 1;
-        at = graph.loops[at as usize].parent;
-    }
-    left
-}
-
-fn in_loop(graph: &Graph, id: u32, block: u32) -> bool {
-    let mut at = graph.loop_of[block as usize];
-    while at != NONE && at != id {
-        at = graph.loops[at as usize].parent;
-    }
-    at == id
 }

@@ -200,6 +200,8 @@ pub struct Options {
     pub engine: Engine,
     /// What is switched off, to measure what it brings.
     pub without: Without,
+    /// Keep what was seen and decided ([`Allocation::report`]).
+    pub explain: bool,
 }
 
 /// How places are found.
@@ -290,6 +292,8 @@ pub struct Allocation {
     /// edit: it was never used, or every use got it back from its recipe. An instruction all of whose defs stand
     /// here and that has no other effect may be removed.
     pub unused_defs: Vec<u32>,
+    /// What [`Options::explain`] asks for.
+    pub report: Option<Box<crate::report::Report>>,
 }
 
 impl Allocation {
@@ -311,8 +315,9 @@ impl Allocation {
 /// Why there is no allocation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Failure {
-    /// More is live at once than fits, even after spilling everything: the instruction and what is live there.
-    OutOfRegisters { at: Inst, set: SetId, live: Vec<VReg> },
+    /// More is live at once than fits, even after spilling everything: the instruction, what is live there, and how many
+    /// units the set would have to have at least ([`Options::max_registers`], where that is what it is short of).
+    OutOfRegisters { at: Inst, set: SetId, live: Vec<VReg>, needed: u32 },
     /// The problem itself is malformed (a critical edge, a use without definition, an operand outside its set).
     Malformed(String),
     /// The allocator made a mistake and checker A saw it: instruction, operand, what was expected, what was found.
@@ -323,10 +328,10 @@ pub enum Failure {
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Failure::OutOfRegisters { at, set, live } => {
+            Failure::OutOfRegisters { at, set, live, needed } => {
                 write!(
                     f,
-                    "out of registers at instruction {} in set {}: {} values needed",
+                    "out of registers at instruction {} in set {}: {} values at once, at least {needed} units needed",
                     at.0,
                     set.0,
                     live.len()

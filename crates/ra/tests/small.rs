@@ -8,7 +8,9 @@ use testing::files::*;
 use testing::generate::plain;
 use testing::least::{Verdict, verdict};
 
-const FORCED: Options = Options { max_registers: None, force_spill: true };
+fn forced() -> Options {
+    Options { force_spill: true, ..Options::default() }
+}
 
 #[derive(Default)]
 struct Builder(Program);
@@ -88,7 +90,7 @@ fn wide_defs_leave_narrow_places_to_narrow_defs() {
     b.inst(&operands, NONE, true);
     let program = b.finish();
     assert_eq!(verdict(&file, &program, None), Verdict::Fits);
-    allocate(&file, &program, &Costs::default(), &FORCED).unwrap();
+    allocate(&file, &program, &Costs::default(), &forced()).unwrap();
 }
 
 /// A parameter that nothing reads does not keep its argument alive, even where it would need a copy: one row, one
@@ -114,7 +116,7 @@ fn a_parameter_that_nothing_reads_takes_no_register() {
     b.inst(&[], NONE, false);
     let program = b.finish();
     assert_eq!(verdict(&file, &program, None), Verdict::Fits);
-    allocate(&file, &program, &Costs::default(), &FORCED).unwrap();
+    allocate(&file, &program, &Costs::default(), &forced()).unwrap();
 }
 
 /// The unit that an early def writes is named by no use, be it one that reads nothing: as a value, as a parameter of
@@ -158,7 +160,7 @@ fn an_early_def_keeps_off_undefined_uses() {
     b.inst(&pair, NONE, false);
     b.inst(&[read(e, HALVES)], NONE, false);
     let program = b.finish();
-    for options in [Options::default(), FORCED] {
+    for options in [Options::default(), forced()] {
         allocate(&file, &program, &Costs::default(), &options).unwrap();
     }
 }

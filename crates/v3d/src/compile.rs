@@ -14,7 +14,7 @@ use crate::validate::{self, Class, ProgramFacts};
 use crate::{regs, select, stats};
 use kempe_ir::{Loc, Module, Stage};
 use kempe_mir::{Artifact, Mir};
-use kempe_ra::{Allocation, Failure, OperandKind};
+use kempe_ra::{Allocation, Failure, Inst, OperandKind, VReg};
 
 /// Most live registers that the order before allocation aims at, by thread count: a few stay free for what it does not
 /// see. On the compute corpus, 52 to 60 and 26 to 30 differ by less than 0.1 % of the instructions.
@@ -39,6 +39,8 @@ pub struct Options {
     pub shape: lower::Shape,
     /// Have checker B compare the final words with the machine instructions before allocation.
     pub verify: bool,
+    /// Have the allocator keep what it saw and decided ([`Allocation::report`]), for [`Observer::allocated`].
+    pub explain: bool,
 }
 
 /// Hears what happens: for pass times and for showing the forms on the way.
@@ -53,6 +55,8 @@ pub trait Observer {
     /// Machine instructions of an attempt, as the allocator gets them.
     fn selected(&mut self, _threads: u32, _mir: &Mir<MInst>) {}
     fn allocated(&mut self, _threads: u32, _mir: &Mir<MInst>, _allocation: &Allocation) {}
+    /// There is no allocation.
+    fn refused(&mut self, _threads: u32, _mir: &Mir<MInst>) {}
     /// Final words of an attempt, before anything judges them.
     fn finished(
         &mut self,
@@ -235,9 +239,12 @@ fn allocated(
         force_spill: options.force_spill,
         engine: options.engine,
         without: options.without,
+        explain: options.explain,
     };
-    let allocation = kempe_ra::allocate(&file, &mir.program, &regs::costs(), &choices)
-        .map_err(|f| out_of_registers(m, &mir, f))?;
+    let allocation = kempe_ra::allocate(&file, &mir.program, &regs::costs(), &choices).map_err(|f| {
+        observer.refused(threads, &mir);
+        out_of_registers(m, &mir, options.max_registers, f)
+    })?;
     observer.step("allocate");
     Ok((mir, allocation))
 }
@@ -315,25 +322,62 @@ fn attempt(
     })
 }
 
-/// The message for a failed allocation: names and lines of what is needed at once.
-fn out_of_registers(m: &Module, mir: &Mir<MInst>, failure: Failure) -> CompileError {
-    let Failure::OutOfRegisters { at, live, .. } = &failure else {
+/// The message for a failed allocation: what is needed at once, by name or by what makes it, and how many registers that
+/// takes at least.
+fn out_of_registers(m: &Module, mir: &Mir<MInst>, limit: Option<u32>, failure: Failure) -> CompileError {
+    let Failure::OutOfRegisters { at, live, needed, .. } = &failure else {
         return CompileError::bug(failure.to_string());
     };
     let loc = mir.locs.get(at.0 as usize).copied().unwrap_or_default();
-    let mut names: Vec<&str> = live
-        .iter()
-        .filter_map(|v| mir.names.get(v.0 as usize))
-        .map(String::as_str)
-        .filter(|n| !n.is_empty())
+    let line =
+        |inst: Inst| mir.locs.get(inst.0 as usize).and_then(|&loc| m.line(loc)).map(|place| place.line);
+    let mut labels: Vec<(String, u32)> = Vec::new();
+    for &vreg in live {
+        let label = match mir.names.get(vreg.0 as usize).filter(|name| !name.is_empty()) {
+            Some(name) => name.clone(),
+            None => made_by(mir, vreg, &line),
+        };
+        match labels.iter_mut().find(|known| known.0 == label) {
+            Some(known) => known.1 += 1,
+            None => labels.push((label, 1)),
+        }
+    }
+    let more = labels.len().saturating_sub(MAX_LABELS);
+    labels.truncate(MAX_LABELS);
+    let mut list: Vec<String> = (labels.into_iter())
+        .map(|(label, times)| if times == 1 { label } else { format!("{times} x {label}") })
         .collect();
-    names.dedup();
-    names.truncate(12);
-    let line = m.line(loc).map_or(String::new(), |l| format!(" at line {}", l.line));
-    let named = if names.is_empty() { String::new() } else { format!(" (among them {})", names.join(", ")) };
+    if more != 0 {
+        list.push(format!("{more} more"));
+    }
+    let at_line = line(*at).map_or(String::new(), |line| format!(" at line {line}"));
+    let limit = limit.map_or(String::new(), |limit| format!(" where {limit} may be used"));
+    let (count, list) = (live.len(), list.join(", "));
     CompileError {
-        message: format!("out of registers{line}: {} values are needed at once{named}", live.len()),
+        message: format!(
+            "out of registers{at_line}: {count} values at once, and at least {needed} registers are needed{limit}: {list}"
+        ),
         loc,
         internal: false,
     }
+}
+
+/// Most values that the message names.
+const MAX_LABELS: usize = 12;
+
+/// A value without a name: the operation that makes it, and where.
+fn made_by(mir: &Mir<MInst>, vreg: VReg, line: &dyn Fn(Inst) -> Option<u32>) -> String {
+    let defines =
+        |inst: &Inst| mir.operands(*inst).iter().any(|o| o.vreg == vreg && o.kind != OperandKind::Use);
+    let inst = (0..mir.data.len() as u32).map(Inst).find(defines);
+    let block = mir.program.blocks.iter().find(|block| block.params.contains(&vreg));
+    let what = match inst {
+        Some(inst) => {
+            let text = mir.data[inst.0 as usize].to_string();
+            text.split(' ').next().unwrap_or_default().to_owned()
+        }
+        None => "merge".to_owned(),
+    };
+    let line = inst.or(block.map(|block| Inst(block.insts.start))).and_then(line);
+    line.map_or_else(|| what.clone(), |line| format!("{what} of line {line}"))
 }
