@@ -15,24 +15,27 @@ pub(crate) fn missing(code: &Code, limits: &Limits) -> u32 {
         .filter(|&set| limits.backing[set] == Backing::Memory && !limits.fragile[set])
         .filter_map(|set| limits.bound_of(SetId(set as u8)))
         .collect();
+    let mut code = code.clone();
     let mut most = 0;
     let mut list: Vec<Node> = Vec::new();
     let mut pressure = Pressure::default();
-    for block in &code.blocks {
-        let mut start = block.steps.start;
-        while start < block.steps.end {
-            let inside = (start + 1..block.steps.end).take_while(|&s| code.steps[s as usize].no_memory);
+    for block in 0..code.blocks.len() {
+        let steps = code.blocks[block].steps.clone();
+        let mut start = steps.start;
+        while start < steps.end {
+            let inside = (start + 1..steps.end).take_while(|&s| code.steps[s as usize].no_memory);
             let end = start + 1 + inside.count() as u32;
-            let mut here = read_first(code, start, end);
+            let mut here = read_first(&code, start, end);
             for at in start..end {
+                leave(&mut code, at, &here);
                 let step = &code.steps[at as usize];
                 let ops = &code.ops[step.ops()];
                 let names = |vreg: u32| ops.iter().any(|op| op.kind == OperandKind::Use && op.vreg.0 == vreg);
                 let mut through = Counts::new(limits);
                 for &(vreg, _) in here.iter().filter(|(vreg, _)| !names(*vreg)) {
-                    through.add(code, limits, vreg);
+                    through.add(&code, limits, vreg);
                 }
-                nodes(code, limits, step, false, &mut list);
+                nodes(&code, limits, step, false, &mut list);
                 for phase in [READING, WRITING] {
                     pressure.start(limits);
                     pressure.add_counts(limits, &through, At::Through(step.clobbers));
@@ -43,8 +46,8 @@ pub(crate) fn missing(code: &Code, limits: &Limits) -> u32 {
                 here.retain(|&(_, last)| last > at);
                 for (op, &kill) in ops.iter().zip(&code.kills[step.ops()]) {
                     let vreg = op.vreg.0;
-                    if op.kind != OperandKind::Use && kill == LIVES && is_held(code, vreg) {
-                        here.push((vreg, last_of(code, vreg, at + 1, end)));
+                    if op.kind != OperandKind::Use && kill == LIVES && is_held(&code, vreg) {
+                        here.push((vreg, last_of(&code, vreg, at + 1, end)));
                     }
                 }
             }
@@ -52,6 +55,19 @@ pub(crate) fn missing(code: &Code, limits: &Limits) -> u32 {
         }
     }
     most
+}
+
+/// What a step reads is not needed in a register after it, unless the region reads it again.
+fn leave(code: &mut Code, at: u32, here: &[(u32, u32)]) {
+    let mut read: Vec<u32> = Vec::new();
+    for op in code.steps[at as usize].ops() {
+        let (vreg, kind) = (code.ops[op].vreg.0, code.ops[op].kind);
+        let stays = here.iter().any(|&(held, last)| held == vreg && last > at);
+        if kind == OperandKind::Use && code.kills[op] == LIVES && !stays && !code.is_undefined(vreg) {
+            code.kills[op] = if read.contains(&vreg) { DIES_AGAIN } else { DIES };
+            read.push(vreg);
+        }
+    }
 }
 
 /// Must it stay where it is inside a region?
