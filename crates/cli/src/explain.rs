@@ -224,7 +224,7 @@ impl Page<'_> {
             peak.needed,
             self.at(peak.place),
             peak.place.inst,
-            peak.text,
+            peak.text.split(" Word(").next().unwrap_or_default(),
             peak.values.len()
         ));
         let most = self.bound(VALUES);
@@ -432,8 +432,12 @@ fn words(list: &[&str]) -> Vec<String> {
     list.iter().map(|word| (*word).to_owned()).collect()
 }
 
+/// The number of a value, as in `--emit mir`, behind its name: many values go by the name of one variable.
 fn name(value: &Value) -> String {
-    if value.name.is_empty() { format!("v{}", value.id) } else { value.name.clone() }
+    match value.name.as_str() {
+        "" => format!("v{}", value.id),
+        name => format!("{} v{}", clipped(name, 24), value.id),
+    }
 }
 
 /// How far a read is.

@@ -64,10 +64,10 @@ fn the_peak_is_where_all_words_live() {
         let read =
             values.iter().filter(|v| (5..45).contains(&number(&v["value"]["defined"]["line"]))).count();
         assert!((38..=44).contains(&read), "{read} words live at the peak");
-        // The one that is read last comes first: the last line writes the first word.
+        // What is read last comes first: the last four lines, which become one store, write the first four words.
         let last = values.iter().find(|v| !v["next"].is_null()).expect("a value that is read");
-        assert_eq!(number(&last["next"]["place"]["line"]), 84, "{last}");
-        assert_eq!(number(&last["value"]["defined"]["line"]), 5, "{last}");
+        assert!((81..=84).contains(&number(&last["next"]["place"]["line"])), "{last}");
+        assert!((5..=8).contains(&number(&last["value"]["defined"]["line"])), "{last}");
         // Every instruction has its point, and none needs more than the peak.
         let points = attempt["points"].as_array().expect("points");
         let most = points.iter().map(|point| number(&point["needed"])).max();

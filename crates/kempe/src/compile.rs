@@ -444,7 +444,7 @@ struct Made {
 
 enum Failed {
     Front(Diagnostics),
-    Target(Diagnostic, TargetError),
+    Target(Diagnostic, Box<TargetError>),
 }
 
 pub(crate) fn one_result(
@@ -492,6 +492,7 @@ pub(crate) fn one_result(
             CompileResult { compile_us, passes, ir, ..draft.failed(target, Status::Error, &errors) }
         }
         Err(Failed::Target(diagnostic, error)) => {
+            let error = *error;
             let status = if error.bug { Status::Bug } else { Status::Error };
             let errors = Diagnostics::one(diagnostic);
             let attempts = error.attempts;
@@ -571,7 +572,7 @@ fn make(
                 diagnostic.file = file.map_or(name, |file| file).to_owned();
                 diagnostic = diagnostic.with_line(line.line, line.column);
             }
-            Failed::Target(diagnostic, error)
+            Failed::Target(diagnostic, Box::new(error))
         })
     });
     Made { compile_us: micros(thread_time() - start - kept), passes: watch.passes, ir, outcome }
