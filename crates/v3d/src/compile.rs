@@ -78,6 +78,8 @@ pub struct CompileError {
     pub loc: Loc,
     /// A defect of the compiler, not of the program.
     pub internal: bool,
+    /// If there are too few registers: how many it takes at least.
+    pub needed: Option<u32>,
 }
 
 impl std::fmt::Display for CompileError {
@@ -90,19 +92,19 @@ impl std::error::Error for CompileError {}
 
 impl CompileError {
     fn bug(message: String) -> CompileError {
-        CompileError { message, loc: Loc(0), internal: true }
+        CompileError { message, loc: Loc(0), internal: true, needed: None }
     }
 }
 
 impl From<lower::LowerError> for CompileError {
     fn from(e: lower::LowerError) -> CompileError {
-        CompileError { message: e.to_string(), loc: e.loc, internal: false }
+        CompileError { message: e.to_string(), loc: e.loc, internal: false, needed: None }
     }
 }
 
 impl From<select::SelectError> for CompileError {
     fn from(e: select::SelectError) -> CompileError {
-        CompileError { message: e.message, loc: e.loc, internal: e.internal }
+        CompileError { message: e.message, loc: e.loc, internal: e.internal, needed: None }
     }
 }
 
@@ -142,6 +144,7 @@ pub fn compile(
             message: "a program has 2 or 4 threads".to_owned(),
             loc: Loc(0),
             internal: false,
+            needed: None,
         });
     }
     let mut best: Option<Attempt> = None;
@@ -165,7 +168,12 @@ pub fn compile(
             // Too many values at once may still fit with more registers; anything else is final.
             Err(e) => {
                 let stop = e.internal;
-                failure = Some(e);
+                // Of several refusals the one that asks for least says what is worth trying.
+                let less =
+                    |old: &CompileError| old.needed.is_some_and(|old| e.needed.is_some_and(|new| old < new));
+                if stop || !failure.as_ref().is_some_and(less) {
+                    failure = Some(e);
+                }
                 if stop {
                     break;
                 }
@@ -294,6 +302,7 @@ fn attempt(
                 message: format!("the code does not do what the program says: {e}"),
                 loc: e.loc,
                 internal: true,
+                needed: None,
             }
         })?;
         observer.step("check");
@@ -310,6 +319,7 @@ fn attempt(
             message: "private memory is too large".to_owned(),
             loc: Loc(0),
             internal: false,
+            needed: None,
         })?;
     let uses_barrier = mir.data.iter().any(|i| matches!(i, MInst::Barrier));
     Ok(Attempt {
@@ -359,6 +369,7 @@ fn out_of_registers(m: &Module, mir: &Mir<MInst>, limit: Option<u32>, failure: F
         ),
         loc,
         internal: false,
+        needed: Some(*needed),
     }
 }
 
