@@ -54,6 +54,7 @@ pub fn make(m: &Module, version: Version, options: &Options) -> Result<Made, Com
         message: "no lowered form was seen".to_owned(),
         loc: kempe_ir::Loc(0),
         internal: true,
+        needed: None,
     })?;
     Ok(Made { version, lowered, artifact })
 }

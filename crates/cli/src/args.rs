@@ -20,6 +20,8 @@ pub struct Args {
 pub enum Command {
     /// Compile shaders and show what the code costs
     Compile(Compile),
+    /// Show where the registers of a shader go, and why
+    Explain(Explain),
     /// Run a shader, an artifact or a raw program on the simulator
     Run(Box<Run>),
     /// Show machine code as text
@@ -147,6 +149,30 @@ pub struct Compile {
     /// Compare the final words with the machine code before allocation (checker A and the validator always run)
     #[arg(long)]
     pub verify: bool,
+}
+
+#[derive(clap::Args)]
+pub struct Explain {
+    /// A shader: .comp, .vert, .frag (GLSL), .wgsl, .spv; `-` is standard input
+    pub file: PathBuf,
+    /// The GPUs, separated by commas
+    #[arg(short, long, required = true, value_delimiter = ',', value_parser = target_parser())]
+    pub target: Vec<&'static dyn Target>,
+    #[command(flatten)]
+    pub front: FrontArgs,
+    #[command(flatten)]
+    pub code: CodeArgs,
+    #[command(flatten)]
+    pub limits: LimitArgs,
+    /// Text for people, or everything as JSON
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: ExplainFormat,
+    /// Show everything: every stretch of the program, every live value, every decision
+    #[arg(long)]
+    pub all: bool,
+    /// Explain the attempt with this number of threads instead of the one that was taken
+    #[arg(long, value_name = "N")]
+    pub attempt: Option<u32>,
 }
 
 #[derive(clap::Args)]
@@ -320,6 +346,12 @@ pub enum WordFormat {
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ReportFormat {
     Table,
+    Json,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ExplainFormat {
+    Text,
     Json,
 }
 

@@ -8,6 +8,7 @@ mod code;
 mod compile;
 mod corpus;
 mod draw;
+mod explain;
 mod io;
 mod run;
 mod table;
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
     let args = args::Args::parse();
     let exit = match &args.command {
         args::Command::Compile(a) => compile::compile(a),
+        args::Command::Explain(a) => explain::explain(a),
         args::Command::Run(a) => run::run(a),
         args::Command::Validate(a) => code::validate(a),
         args::Command::Disasm(a) => code::disasm(a),

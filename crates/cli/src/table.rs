@@ -5,7 +5,7 @@ use kempe::compile::{CompileResult, Status};
 use std::time::Duration;
 
 /// Columns side by side, each as wide as its widest cell; the columns from `right` on are numbers.
-fn align(rows: &[Vec<String>], right: usize) -> String {
+pub fn align(rows: &[Vec<String>], right: usize) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |c: usize| rows.iter().filter_map(|row| row.get(c)).map(|s| s.chars().count()).max();
     let widths: Vec<usize> = (0..columns).map(|c| width(c).unwrap_or(0)).collect();

@@ -5,6 +5,7 @@
 //! is its own and does not depend on what else was asked for.
 
 use crate::clock::{micros, thread_time};
+use crate::explain::Explanation;
 use crate::limits::{Limits, Stopped, guarded};
 use crate::link::Places;
 use crate::target::{Target, Variant};
@@ -94,6 +95,8 @@ pub struct Keep {
     pub mir: bool,
     /// The program as code is selected from it, for [`Target::interpret`].
     pub lowered: bool,
+    /// Where the registers go ([`crate::explain`]), also when there are too few.
+    pub explanation: bool,
 }
 
 /// Everything that is asked of a compile besides the source.
@@ -168,6 +171,7 @@ pub struct CompileResult {
     pub ir: Option<String>,
     pub mir: Option<String>,
     pub lowered: Option<Module>,
+    pub explanation: Option<Explanation>,
 }
 
 /// What a target makes of a module.
@@ -177,6 +181,7 @@ pub struct Compiled {
     /// What [`Keep`] asked for.
     pub mir: Option<String>,
     pub lowered: Option<Module>,
+    pub explanation: Option<Explanation>,
     pub passes: Vec<PassTime>,
 }
 
@@ -189,6 +194,8 @@ pub struct TargetError {
     /// Place in the source: index of [`Module::locs`] and so on, see [`Module::line`].
     pub loc: kempe_ir::Loc,
     pub attempts: u32,
+    /// What [`Keep`] asked for.
+    pub explanation: Option<Explanation>,
     pub passes: Vec<PassTime>,
 }
 
@@ -287,6 +294,7 @@ impl<'a> Draft<'a> {
             ir: None,
             mir: None,
             lowered: None,
+            explanation: None,
         }
     }
 
@@ -458,7 +466,7 @@ struct Made {
 
 enum Failed {
     Front(Diagnostics),
-    Target(Diagnostic, TargetError),
+    Target(Diagnostic, Box<TargetError>),
 }
 
 pub(crate) fn one_result(
@@ -481,6 +489,12 @@ pub(crate) fn one_result(
     };
     let (compile_us, ir) = (made.compile_us, made.ir);
     let mut passes = made.passes;
+    let with_lines = |explanation: Option<Explanation>| {
+        explanation.map(|mut explanation| {
+            explanation.add_lines(&draft.source.name, draft.text.unwrap_or_default());
+            explanation
+        })
+    };
     match made.outcome {
         Ok(compiled) => {
             passes.extend(compiled.passes);
@@ -489,6 +503,7 @@ pub(crate) fn one_result(
                 artifact: Some(compiled.artifact),
                 mir: compiled.mir,
                 lowered: compiled.lowered,
+                explanation: with_lines(compiled.explanation),
                 compile_us,
                 passes,
                 ir,
@@ -499,11 +514,14 @@ pub(crate) fn one_result(
             CompileResult { compile_us, passes, ir, ..draft.failed(target, Status::Error, &errors) }
         }
         Err(Failed::Target(diagnostic, error)) => {
+            let error = *error;
             let status = if error.bug { Status::Bug } else { Status::Error };
             let errors = Diagnostics::one(diagnostic);
             let attempts = error.attempts;
             passes.extend(error.passes);
-            CompileResult { compile_us, passes, ir, attempts, ..draft.failed(target, status, &errors) }
+            let explanation = with_lines(error.explanation);
+            let failed = draft.failed(target, status, &errors);
+            CompileResult { compile_us, passes, ir, attempts, explanation, ..failed }
         }
     }
 }
@@ -576,7 +594,7 @@ fn make(
                 diagnostic.file = file.map_or(name, |file| file).to_owned();
                 diagnostic = diagnostic.with_line(line.line, line.column);
             }
-            Failed::Target(diagnostic, error)
+            Failed::Target(diagnostic, Box::new(error))
         })
     });
     Made { compile_us: micros(thread_time() - start - kept), passes: watch.passes, ir, outcome }

@@ -2,6 +2,7 @@
 //!
 //! * [`targets`]: the GPUs that code can be made for
 //! * [`compile`]: from a source file to artifacts; [`json`]: the results as JSON
+//! * [`explain`]: where the registers go, and why
 //! * [`artifact`]: the result of a compile as JSON
 //! * [`run`]: an artifact on the simulator; [`raw`]: machine code that was made elsewhere
 //! * [`link`]: a vertex and a fragment shader that belong together; [`draw`]: pictures of what they draw
@@ -14,6 +15,7 @@ pub mod clock;
 pub mod compile;
 pub mod data;
 pub mod draw;
+pub mod explain;
 pub mod json;
 pub mod limits;
 pub mod link;

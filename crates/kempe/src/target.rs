@@ -4,6 +4,7 @@
 //! [`targets`]. Nothing above this file knows a target by name.
 
 use crate::compile::{CodeOptions, Compiled, Keep, TargetError};
+use crate::explain::Step;
 use crate::raw::{RawProgram, RawRun};
 use crate::run::{RunError, RunOptions, RunReport, StageRun};
 use crate::v3d;
@@ -42,6 +43,9 @@ pub trait Target: Sync {
 
     /// Facts for people: name and value, in the order to show them.
     fn facts(&self) -> Vec<(&'static str, String)>;
+
+    /// Hardware threads per core with the registers that each then has, most threads first.
+    fn occupancy(&self) -> &'static [Step];
 
     /// Text of an instruction word; `invalid` if it is none. With `quirks`, as the public reference disassembler prints
     /// it, deviations included.

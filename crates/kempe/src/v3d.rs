@@ -3,6 +3,7 @@
 mod stages;
 
 use crate::compile::{CodeOptions, Compiled, Keep, Stopwatch, TargetError};
+use crate::explain::{Explainer, Step};
 use crate::raw::{RawProgram, RawRun};
 use crate::run::{self, RunError, RunOptions, RunReport, StageRun, ThreadCounts};
 use crate::target::{CodeFacts, Target, TextError, Variant, Violation};
@@ -10,10 +11,12 @@ use kempe_ir::exec::{Inputs, LANES, Memory, Sizes};
 use kempe_ir::{Module, Stage, interp};
 use kempe_mir::Artifact;
 use kempe_opt::pipeline;
+use kempe_ra::Allocation;
 use kempe_v3d::asm;
 use kempe_v3d::instr::Version;
 use kempe_v3d::lower::Shape;
 use kempe_v3d::mops::MInst;
+use kempe_v3d::regs;
 use kempe_v3d::sim::{self, Dispatch, Order, Program, Scratch, Start, UniformStream};
 use kempe_v3d::validate::{self, Class, ProgramFacts};
 use std::time::Instant;
@@ -56,6 +59,11 @@ impl Target for V3d {
         ]
     }
 
+    fn occupancy(&self) -> &'static [Step] {
+        // Reference, section 1.
+        &[Step { threads: 4, registers: 32 }, Step { threads: 2, registers: 64 }]
+    }
+
     fn disassemble(&self, word: u64, quirks: bool) -> String {
         asm::disassemble(self.0, word, quirks)
     }
@@ -94,10 +102,14 @@ impl Target for V3d {
             without: options.without,
             without_orders: options.without_orders,
             verify: options.verify,
+            explain: keep.explanation,
             ..Default::default()
         };
+        let explainer = || Explainer::new(self.occupancy(), options.max_registers, regs::costs());
         let mut observer = Watch {
+            version: self.0,
             keep,
+            explainer: keep.explanation.then(explainer),
             mir: Vec::new(),
             lowered: None,
             passes: Stopwatch::default(),
@@ -105,11 +117,13 @@ impl Target for V3d {
         };
         match kempe_v3d::compile::compile(module, self.0, &choices, &mut observer) {
             Ok(artifact) => {
+                let explanation = observer.explainer.map(|explainer| explainer.finish(Some(&artifact.code)));
                 let taken = observer.mir.into_iter().find(|(threads, _)| *threads == artifact.threads);
                 Ok(Compiled {
                     artifact,
                     mir: taken.map(|(_, text)| text),
                     lowered: observer.lowered,
+                    explanation,
                     passes: observer.passes.passes,
                 })
             }
@@ -118,6 +132,7 @@ impl Target for V3d {
                 message: error.message,
                 loc: error.loc,
                 attempts: observer.passes.runs("select"),
+                explanation: observer.explainer.map(|explainer| explainer.finish(None)),
                 passes: observer.passes.passes,
             }),
         }
@@ -278,7 +293,9 @@ fn report(outcome: &sim::Outcome) -> RunReport {
 
 /// Listens to the driver.
 struct Watch {
+    version: Version,
     keep: Keep,
+    explainer: Option<Explainer>,
     /// Text by number of threads.
     mir: Vec<(u32, String)>,
     lowered: Option<Module>,
@@ -293,15 +310,48 @@ impl kempe_v3d::compile::Observer for Watch {
     }
 
     fn lowered(&mut self, module: &Module) {
+        if let Some(explainer) = &mut self.explainer {
+            explainer.module(module);
+        }
         if self.keep.lowered {
             self.lowered = Some(module.clone());
             self.last = Instant::now();
         }
     }
 
+    fn allocated(&mut self, threads: u32, mir: &kempe_mir::Mir<MInst>, allocation: &Allocation) {
+        self.explain(threads, mir, Some(allocation));
+    }
+
+    fn refused(&mut self, threads: u32, mir: &kempe_mir::Mir<MInst>) {
+        self.explain(threads, mir, None);
+    }
+
+    fn finished(
+        &mut self,
+        _: &kempe_mir::Mir<MInst>,
+        _: &Allocation,
+        _: &kempe_v3d::finish::Frame,
+        code: &kempe_v3d::finish::Finished,
+    ) {
+        if let Some(explainer) = &mut self.explainer {
+            explainer.code(&code.words);
+        }
+    }
+
     fn selected(&mut self, threads: u32, mir: &kempe_mir::Mir<MInst>) {
         if self.keep.mir {
             self.mir.push((threads, kempe_mir::print::print(mir)));
+            self.last = Instant::now();
+        }
+    }
+}
+
+impl Watch {
+    fn explain(&mut self, threads: u32, mir: &kempe_mir::Mir<MInst>, allocation: Option<&Allocation>) {
+        if let Some(explainer) = &mut self.explainer {
+            let file = regs::register_file(self.version, threads);
+            explainer.attempt(threads, &file, mir, allocation);
             self.last = Instant::now();
         }
     }

@@ -209,8 +209,27 @@ fn rename(m: &mut Module, acc: &Accesses, cells: &Cells, g: &Graph, dom: &Dom, p
 
 impl Renamer<'_> {
     fn write(&mut self, c: usize, v: Value) {
+        self.name(c, v);
         self.undo.push((c as u32, self.current[c]));
         self.current[c] = v;
+    }
+
+    /// What is written to a variable goes by its name, for messages.
+    fn name(&mut self, c: usize, v: Value) {
+        let cell = self.cells.list[c];
+        let var = &self.m.vars[Var(cell.var)];
+        if var.name.is_empty() || self.m.func.names.contains_key(&v) {
+            return;
+        }
+        let part = match (cell.offset / 4, var.size) {
+            _ if cell.ty.bytes() >= var.size => String::new(),
+            (word @ 0..4, ..=16) if cell.offset.is_multiple_of(4) => {
+                format!(".{}", ["x", "y", "z", "w"][word as usize])
+            }
+            (word, _) => format!("[{word}]"),
+        };
+        let name = format!("{}{part}", var.name);
+        self.m.func.names.insert(v, name);
     }
 
     fn read(&mut self, c: usize) -> Value {

@@ -158,8 +158,16 @@ fn names(program: &Program, graph: &Graph) -> Vec<u32> {
     (0..name.len() as u32).map(|value| find(&name, value)).collect()
 }
 
-impl Code {
-    pub fn new(program: &Program, graph: &Graph) -> Code {
+/// Which values are one.
+pub(crate) struct Names {
+    /// By value of the program: the value that it is here.
+    pub name: Vec<u32>,
+    /// Parameters with a set of their own, which take a copy: block, parameter, argument.
+    moved: Vec<(u32, u32, u32)>,
+}
+
+impl Names {
+    pub fn new(program: &Program, graph: &Graph) -> Names {
         let name = names(program, graph);
         let mut moved: Vec<(u32, u32, u32)> = Vec::new();
         let read = read_values(program);
@@ -175,6 +183,13 @@ impl Code {
                 }
             }
         }
+        Names { name, moved }
+    }
+}
+
+impl Code {
+    pub fn new(program: &Program, graph: &Graph) -> Code {
+        let Names { name, mut moved } = Names::new(program, graph);
         let mut code = Code {
             blocks: Vec::with_capacity(program.blocks.len()),
             steps: Vec::with_capacity(program.insts.len()),

@@ -201,7 +201,7 @@ impl<'a> Spiller<'a> {
             cost += again * self.frequency(step);
             at = step;
         }
-        for &(pred, index) in &self.args_of.get(vreg as usize).map_or(&[][..], |list| list)[..] {
+        for &(pred, index) in self.args_of.get(vreg as usize).map_or(&[][..], |list| list) {
             let to = &self.code.blocks[self.code.blocks[pred as usize].succs[0].to as usize];
             let last = self.last_step(pred);
             if recipe.is_none() && self.code.steps[last as usize].no_memory {

@@ -227,7 +227,7 @@ impl Coupler<'_> {
             let changes = filled && moves.iter().any(|change| change.slot == slot);
             // What a parameter in memory is made from as well is filled once for both.
             let both = filled && moves.iter().any(|change| change.arg == source);
-            if !changes && !(both && self.fits(&here, source, None)) {
+            if !(changes || both && self.fits(&here, source, None)) {
                 missing.push(source);
             } else if self.fits(&here, source, None) {
                 here.push(source);

@@ -266,6 +266,11 @@ impl Limits {
         self.class_of[set.0 as usize * self.clobbers.len().max(1) + clobbers.0 as usize]
     }
 
+    /// The level-1 bound that holds exactly the units of `set`, if anything counts there.
+    pub fn bound_of(&self, set: SetId) -> Option<usize> {
+        self.bounds.iter().position(|bound| *bound == self.sets[set.0 as usize])
+    }
+
     pub fn clobber_mask(&self, clobbers: ClobberId) -> UnitMask {
         self.clobbers.get(clobbers.0 as usize).copied().unwrap_or(UnitMask::EMPTY)
     }
@@ -801,6 +806,11 @@ impl Pressure {
     /// Bits of the bounds that count units rather than windows.
     pub fn unit_bounds(limits: &Limits) -> u64 {
         if limits.bases >= 64 { u64::MAX } else { (1 << limits.bases) - 1 }
+    }
+
+    /// Units used in a bound.
+    pub fn used(&self, bound: usize) -> u32 {
+        self.used.get(bound).copied().unwrap_or(0)
     }
 
     /// Raise `most` to what is used here.

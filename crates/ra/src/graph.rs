@@ -87,6 +87,26 @@ impl Graph {
         graph
     }
 
+    /// How many loops an edge leaves.
+    pub fn loops_left(&self, from: u32, to: u32) -> u32 {
+        let mut at = self.loop_of[from as usize];
+        let mut left = 0;
+        while at != NONE && !self.is_within(to, at) {
+            left += 1;
+            at = self.loops[at as usize].parent;
+        }
+        left
+    }
+
+    /// Does the loop `id` contain `block`?
+    fn is_within(&self, block: u32, id: u32) -> bool {
+        let mut at = self.loop_of[block as usize];
+        while at != NONE && at != id {
+            at = self.loops[at as usize].parent;
+        }
+        at == id
+    }
+
     pub fn has_loops(&self) -> bool {
         !self.loops.is_empty()
     }

@@ -15,6 +15,7 @@ mod couple;
 mod demand;
 mod graph;
 mod interference;
+mod least;
 mod liveness;
 mod masks;
 mod moves;
@@ -22,6 +23,7 @@ mod nextuse;
 mod prefer;
 mod pressure;
 pub mod problem;
+pub mod report;
 mod rewrite;
 mod scan;
 mod settle;
@@ -39,6 +41,7 @@ use code::{Code, DIES, StepKind};
 use demand::{Limits, Tight};
 use graph::Graph;
 use liveness::Liveness;
+use report::{Decision, Profile, Report};
 use spill::{Spiller, Trouble};
 
 /// Allocate. The result has passed checker A.
@@ -69,8 +72,18 @@ pub fn allocate(
         max_pressure: 0,
         tight: vec![Tight::No; program.insts.len()],
         stuck: None,
+        decisions: Vec::new(),
     };
-    let allocation = job.run(code)?;
+    let profile = options.explain.then(|| Profile::of(file, program, &graph, &code, &live));
+    let mut allocation = job.run(code)?;
+    if let Some(profile) = profile {
+        let limits = Limits::new(file, program, options.max_registers, allocation.memory_edits);
+        let room = limits.order.iter().map(|units| units.len() as u32).collect();
+        let mut decisions = std::mem::take(&mut job.decisions);
+        // (Shadows have no meaning outside.)
+        decisions.retain(|decision| decision.is_of(program.vregs.len()));
+        allocation.report = Some(Box::new(Report { profile, room, decisions }));
+    }
     check::check_with(file, program, &graph, &allocation).map_err(Failure::CheckFailed)?;
     Ok(allocation)
 }
@@ -81,6 +94,8 @@ struct Spilled {
     coupled: couple::Coupled,
     /// Estimated cycles.
     cost: f64,
+    /// What was decided and why, where that is asked for.
+    log: Vec<Decision>,
 }
 
 /// Times that places are closed to memory edits: a third time brings hardly anything.
@@ -97,6 +112,8 @@ struct Job<'a> {
     tight: Vec<Tight>,
     /// Where placing failed in the last attempt.
     stuck: Option<u32>,
+    /// What the last attempt decided, if that is asked for.
+    decisions: Vec<Decision>,
 }
 
 impl Job<'_> {
@@ -119,7 +136,7 @@ impl Job<'_> {
                 return Err(Failure::NeedsMemory { pressure: self.max_pressure });
             }
         }
-        self.with_memory(code)
+        self.with_memory(code.clone()).map_err(|failure| self.with_needed(failure, &code))
     }
 
     /// By colouring whole live ranges ([`colour`]).
@@ -188,6 +205,7 @@ impl Job<'_> {
     }
 
     fn attempt(&mut self, mut code: Code, memory: bool) -> Result<Allocation, Failure> {
+        self.decisions.clear();
         let limits = Limits::new(self.file, self.program, self.options.max_registers, memory);
         let mut live = Liveness::new(&mut code, self.graph);
         let mut measure = pressure::measure(&code, &live, &limits, self.graph, &self.tight);
@@ -207,6 +225,7 @@ impl Job<'_> {
             if memory && limits.loses_at_edits() && !self.options.force_spill && !bare {
                 self.close(&code, &limits, &mut spilled);
             }
+            self.decisions = std::mem::take(&mut spilled.log);
             slots = spilled.coupled.slots;
             let insertions = std::mem::take(&mut spilled.coupled.insertions);
             code = rewrite::rewrite(&spilled.code, insertions, self.file.memory_edit_clobbers);
@@ -252,6 +271,7 @@ impl Job<'_> {
                 at: Inst(stuck.inst),
                 set: stuck.set,
                 live: stuck.live.into_iter().filter(|v| (v.0 as usize) < self.program.vregs.len()).collect(),
+                needed: 0,
             }
         })?;
         let unused = code.ops.iter().zip(&code.kills).zip(&code.real);
@@ -269,6 +289,7 @@ impl Job<'_> {
             max_pressure: self.max_pressure,
             unused_defs,
             engine: Engine::Scan,
+            report: None,
         })
     }
 
@@ -280,6 +301,7 @@ impl Job<'_> {
         limits: &Limits,
         measure: &pressure::Measure,
     ) -> Result<Spilled, Failure> {
+        let mut log = Vec::new();
         let mut spiller = Spiller {
             code: &mut code,
             live,
@@ -290,16 +312,13 @@ impl Job<'_> {
             recipe_costs: &self.program.recipe_cost,
             force: self.options.force_spill,
             tight: &self.tight,
+            log: self.options.explain.then_some(&mut log),
         };
         let decided = spiller.run();
         let coupled = decided
             .and_then(|decisions| couple::couple(&code, live, limits, self.graph, decisions))
             .map_err(|trouble| match trouble {
-                Trouble::Full { step, set, live } => Failure::OutOfRegisters {
-                    at: Inst(code.steps[step as usize].inst),
-                    set,
-                    live: self.real_values(&live),
-                },
+                Trouble::Full { step, set, live } => self.full_of(&code, (step, set), live),
                 Trouble::NeedsMemory => self.full(&code, 0),
             })?;
         let mut frequency = vec![0.0; code.steps.len()];
@@ -316,7 +335,7 @@ impl Job<'_> {
             f64::from(cost) * frequency[insertion.step as usize]
         };
         let cost = coupled.insertions.iter().map(one).sum();
-        Ok(Spilled { code, coupled, cost })
+        Ok(Spilled { code, coupled, cost, log })
     }
 
     /// Where units do not survive memory edits, the first round has to reckon with one everywhere, and uses such units within
@@ -343,13 +362,33 @@ impl Job<'_> {
     }
 
     fn full(&self, code: &Code, step: u32) -> Failure {
+        let ops = &code.ops[code.steps[step as usize].ops()];
+        let set = ops.first().map_or(SetId(0), |op| op.set);
+        self.full_of(code, (step, set), Vec::new())
+    }
+
+    /// What `step` names is in the way as well as what is `live` there.
+    fn full_of(&self, code: &Code, (step, set): (u32, SetId), mut live: Vec<u32>) -> Failure {
         let step = &code.steps[step as usize];
-        let ops = &code.ops[step.ops()];
-        Failure::OutOfRegisters {
-            at: Inst(step.inst),
-            set: ops.first().map_or(SetId(0), |op| op.set),
-            live: self.real_values(&ops.iter().map(|op| op.vreg.0).collect::<Vec<_>>()),
+        for op in code.ops[step.ops()].iter().filter(|op| !code.is_undefined(op.vreg.0)) {
+            if !live.contains(&op.vreg.0) {
+                live.push(op.vreg.0);
+            }
         }
+        Failure::OutOfRegisters { at: Inst(step.inst), set, live: self.real_values(&live), needed: 0 }
+    }
+
+    /// Adds what would be enough at the very least: a limit, or where there is none the units of the set. It failed with
+    /// what there is, so it takes one more in any case. (`code` is as it came: without memory edits nothing needs a
+    /// shadow.)
+    fn with_needed(&self, failure: Failure, code: &Code) -> Failure {
+        let Failure::OutOfRegisters { at, set, live, .. } = failure else { return failure };
+        // (Fixed units that memory edits would take may make more room without them.)
+        let limits = |memory| Limits::new(self.file, self.program, self.options.max_registers, memory);
+        let missing = least::missing(code, &limits(true)).min(least::missing(code, &limits(false)));
+        let there = self.options.max_registers.unwrap_or_else(|| limits(true).room(set));
+        let needed = there.saturating_add(missing.max(1));
+        Failure::OutOfRegisters { at, set, live, needed }
     }
 
     /// Shadows have no meaning outside.

@@ -9,7 +9,7 @@
 //! would only refine distances that are beyond a loop anyway.
 
 use crate::code::*;
-use crate::graph::{Graph, NONE};
+use crate::graph::Graph;
 use crate::liveness::Liveness;
 use crate::problem::OperandKind;
 
@@ -109,7 +109,7 @@ impl NextUse {
         let frequency = |edge: &CodeEdge| code.blocks[edge.to as usize].frequency;
         let total: f32 = info.succs.iter().map(frequency).sum();
         for edge in &info.succs {
-            let away = length + LOOP_EXIT_DISTANCE * loops_left(graph, block, edge.to);
+            let away = length + LOOP_EXIT_DISTANCE * graph.loops_left(block, edge.to);
             let share = if info.succs.len() == 1 { 1.0 } else { frequency(edge) / total };
             let back = graph.rpo_index[edge.to as usize] <= graph.rpo_index[block as usize];
             let from_here = |next: Next| Next {
@@ -137,22 +137,4 @@ impl NextUse {
     pub fn param(&self, block: u32, index: usize) -> u32 {
         self.params[block as usize].get(index).map_or(NEVER, |next| next.distance)
     }
-}
-
-fn loops_left(graph: &Graph, from: u32, to: u32) -> u32 {
-    let mut at = graph.loop_of[from as usize];
-    let mut left = 0;
-    while at != NONE && !in_loop(graph, at, to) {
-        left += 1;
-        at = graph.loops[at as usize].parent;
-    }
-    left
-}
-
-fn in_loop(graph: &Graph, id: u32, block: u32) -> bool {
-    let mut at = graph.loop_of[block as usize];
-    while at != NONE && at != id {
-        at = graph.loops[at as usize].parent;
-    }
-    at == id
 }

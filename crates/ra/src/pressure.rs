@@ -1,4 +1,5 @@
-//! Does everything fit without spilling? One forward pass with counts only.
+//! Does everything fit without spilling? One forward pass with counts only; [`crate::report`] keeps what it counts at
+//! every instruction.
 
 use crate::code::*;
 use crate::demand::*;
@@ -25,33 +26,50 @@ pub(crate) fn measure(
 ) -> Measure {
     let bounds = limits.capacity.len();
     let mut out = Measure { over: 0, max: 0, by_block: vec![0; code.blocks.len() * bounds] };
+    count(code, live, limits, graph, tight, true, &mut |block, _, pressure| {
+        out.over |= pressure.over(limits);
+        out.max = out.max.max(pressure.max(limits));
+        pressure.raise(&mut out.by_block[block as usize * bounds..(block as usize + 1) * bounds]);
+    });
+    out
+}
+
+/// Calls `note` with block, instruction and pressure for every point. Without `recipes`, values that can be made again
+/// count only where an instruction has them as operands.
+pub(crate) fn count(
+    code: &Code,
+    live: &Liveness,
+    limits: &Limits,
+    graph: &Graph,
+    tight: &[Tight],
+    recipes: bool,
+    note: &mut dyn FnMut(u32, u32, &Pressure),
+) {
     let mut pressure = Pressure::default();
     let mut list: Vec<Node> = Vec::new();
+    let counted = |vreg: u32| recipes || code.vregs[vreg as usize].recipe.is_none();
     for &block in &graph.rpo {
-        let most = &mut out.by_block[block as usize * bounds..(block as usize + 1) * bounds];
+        let steps = code.blocks[block as usize].steps.clone();
         let mut counts = Counts::new(limits);
-        for vreg in live.ins(block) {
+        for vreg in live.ins(block).filter(|&vreg| counted(vreg)) {
             counts.add(code, limits, vreg);
         }
         for &param in &code.blocks[block as usize].params {
-            if live.param_live[param as usize] {
+            if live.param_live[param as usize] && counted(param) {
                 counts.add(code, limits, param);
             }
         }
-        let mut note = |pressure: &Pressure| {
-            out.over |= pressure.over(limits);
-            out.max = out.max.max(pressure.max(limits));
-            pressure.raise(most);
-        };
         pressure.start(limits);
         pressure.add_counts(limits, &counts, At::Point);
-        note(&pressure);
-        for step in code.blocks[block as usize].steps.clone() {
+        if let Some(first) = code.steps.get(steps.start as usize) {
+            note(block, first.inst, &pressure);
+        }
+        for step in steps {
             let step = &code.steps[step as usize];
             let ops = &code.ops[step.ops()];
             let kills = &code.kills[step.ops()];
             for (op, &kill) in ops.iter().zip(kills) {
-                if op.kind == OperandKind::Use && kill == DIES {
+                if op.kind == OperandKind::Use && kill == DIES && counted(op.vreg.0) {
                     counts.sub(code, limits, op.vreg.0);
                 }
             }
@@ -63,6 +81,7 @@ pub(crate) fn measure(
                     && kills[index] == LIVES
                     && !again
                     && !code.is_undefined(op.vreg.0)
+                    && counted(op.vreg.0)
                 {
                     through.sub(code, limits, op.vreg.0);
                 }
@@ -73,18 +92,17 @@ pub(crate) fn measure(
                     pressure.start(limits);
                     pressure.add_counts(limits, &through, At::Through(step.clobbers));
                     pressure.add_nodes(limits, &list, step.clobbers, phase);
-                    note(&pressure);
+                    note(block, step.inst, &pressure);
                 }
             }
             for (op, &kill) in ops.iter().zip(kills) {
-                if op.kind != OperandKind::Use && kill == LIVES {
+                if op.kind != OperandKind::Use && kill == LIVES && counted(op.vreg.0) {
                     counts.add(code, limits, op.vreg.0);
                 }
             }
             pressure.start(limits);
             pressure.add_counts(limits, &counts, At::Point);
-            note(&pressure);
+            note(block, step.inst, &pressure);
         }
     }
-    out
 }

@@ -225,6 +225,8 @@ pub struct Options {
     pub engine: Engine,
     /// What is switched off, to measure what it brings.
     pub without: Without,
+    /// Keep what was seen and decided ([`Allocation::report`]).
+    pub explain: bool,
 }
 
 /// How places are found.
@@ -311,6 +313,8 @@ pub struct Allocation {
     pub unused_defs: Vec<u32>,
     /// What made it: [`Engine::Scan`] also where [`Engine::Graph`] was asked for and found no colouring.
     pub engine: Engine,
+    /// What [`Options::explain`] asks for.
+    pub report: Option<Box<crate::report::Report>>,
 }
 
 impl Allocation {
@@ -332,8 +336,9 @@ impl Allocation {
 /// Why there is no allocation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Failure {
-    /// More is live at once than fits, even after spilling everything: the instruction and what is live there.
-    OutOfRegisters { at: Inst, set: SetId, live: Vec<VReg> },
+    /// More is live at once than fits, even after spilling everything: the instruction, what is live there, and how many
+    /// units the set would have to have at least ([`Options::max_registers`], where that is what it is short of).
+    OutOfRegisters { at: Inst, set: SetId, live: Vec<VReg>, needed: u32 },
     /// It does not fit without memory, which [`Options::no_memory`] rules out; the highest pressure of any set.
     NeedsMemory { pressure: u32 },
     /// The problem itself is malformed (a critical edge, a use without definition, an operand outside its set).
@@ -346,10 +351,10 @@ pub enum Failure {
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Failure::OutOfRegisters { at, set, live } => {
+            Failure::OutOfRegisters { at, set, live, needed } => {
                 write!(
                     f,
-                    "out of registers at instruction {} in set {}: {} values needed",
+                    "out of registers at instruction {} in set {}: {} values at once, at least {needed} units needed",
                     at.0,
                     set.0,
                     live.len()

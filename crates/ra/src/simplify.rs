@@ -206,6 +206,7 @@ struct Select<'a> {
 }
 
 /// Give places in reverse of `order`. `pack`: without wishes, always the first free unit.
+#[expect(clippy::too_many_arguments, reason = "two calls; each is a table that select reads")]
 pub(crate) fn select(
     graph: &Interference,
     limits: &Limits,

@@ -19,6 +19,7 @@ use crate::liveness::Liveness;
 use crate::nextuse::{Distances, LOOP_EXIT_DISTANCE, Next, NextUse};
 use crate::pressure::Measure;
 use crate::problem::*;
+use crate::report::{Candidate, Decision, Reason, Return};
 use crate::rewrite::{Insertion, PHASE_FILL, PHASE_REMAKE};
 use crate::settle::{Item, node_item, settle, value_item};
 
@@ -59,6 +60,8 @@ pub(crate) struct Spiller<'a> {
     pub force: bool,
     /// Instructions that count as tight.
     pub tight: &'a [Tight],
+    /// What is decided is told here.
+    pub log: Option<&'a mut Vec<Decision>>,
 }
 
 struct Walk<'a, 'b> {
@@ -262,6 +265,7 @@ impl Walk<'_, '_> {
             for vreg in self.resident.clone() {
                 let locked = self.locked[vreg as usize];
                 if self.evictable_at(vreg, start) && (locked == NONE || locked < start) {
+                    self.record(block, start, Reason::Asked, vreg, &[]);
                     self.evict(vreg, block, start);
                 }
             }
@@ -316,8 +320,12 @@ impl Walk<'_, '_> {
                 continue;
             }
             match reads {
-                None if locked == NONE || locked < step => self.evict(vreg, block, region),
+                None if locked == NONE || locked < step => {
+                    self.record(block, step, Reason::Arrangement, vreg, &[]);
+                    self.evict(vreg, block, region);
+                }
                 Some(op) if self.s.code.kills[op] == LIVES && (locked == NONE || locked <= step) => {
+                    self.record(block, step, Reason::Arrangement, vreg, &[]);
                     self.leave_after(vreg, block, step, region);
                 }
                 _ => {}
@@ -490,13 +498,19 @@ impl Walk<'_, '_> {
                 leaver = self.leaver(block, step, region, None);
             }
             match (victim, leaver) {
-                (Some((_, victim)), None) => self.evict(victim, block, region),
-                (Some((score, victim)), Some((other, _))) if score >= other => {
+                (Some((score, victim)), other) if other.is_none_or(|(other, _)| score >= other) => {
+                    if self.s.log.is_some() {
+                        let all: Vec<u32> = self.candidates(step, region, reading | writing).collect();
+                        self.record(block, step, Reason::Full, victim, &all);
+                    }
                     self.evict(victim, block, region);
                 }
-                (_, Some((_, leaver))) => self.leave_after(leaver, block, step, region),
-                (None, None) if self.refresh(step) => {}
-                (None, None) => return Err(self.full(step)),
+                (_, Some((_, leaver))) => {
+                    self.record(block, step, Reason::FullAfter, leaver, &[]);
+                    self.leave_after(leaver, block, step, region);
+                }
+                (_, None) if self.refresh(step) => {}
+                (_, None) => return Err(self.full(step)),
             }
         }
     }
@@ -559,21 +573,24 @@ impl Walk<'_, '_> {
         at(At::Point) | at(INSIDE) | at(At::Through(clobbers))
     }
 
-    /// The resident value that is least worth keeping among those that count where there is too much.
-    fn victim(&self, block: u32, step: u32, region: u32, over: u64) -> Option<(f32, u32)> {
+    /// The resident values that may go and count where there is too much.
+    fn candidates(&self, step: u32, region: u32, over: u64) -> impl Iterator<Item = u32> {
         let code = &*self.s.code;
         let info = &code.steps[step as usize];
         let ops = &code.ops[info.ops()];
-        let mut best: Option<(f32, u32)> = None;
-        for &vreg in &self.resident {
+        self.resident.iter().copied().filter(move |&vreg| {
             let locked = self.locked[vreg as usize];
-            if self.bounds_around(vreg, info.clobbers) & over == 0
-                || !self.evictable_at(vreg, region)
-                || locked != NONE && locked >= step
-                || ops.iter().any(|op| op.kind == OperandKind::Use && op.vreg.0 == vreg)
-            {
-                continue;
-            }
+            self.bounds_around(vreg, info.clobbers) & over != 0
+                && self.evictable_at(vreg, region)
+                && (locked == NONE || locked < step)
+                && !ops.iter().any(|op| op.kind == OperandKind::Use && op.vreg.0 == vreg)
+        })
+    }
+
+    /// The candidate that is least worth keeping.
+    fn victim(&self, block: u32, step: u32, region: u32, over: u64) -> Option<(f32, u32)> {
+        let mut best: Option<(f32, u32)> = None;
+        for vreg in self.candidates(step, region, over) {
             let score = self.score(block, step, vreg);
             if best.is_none_or(|(most, other)| score > most || score == most && vreg < other) {
                 best = Some((score, vreg));
@@ -584,10 +601,23 @@ impl Walk<'_, '_> {
 
     /// Steps of a register gained per cycle that it costs.
     fn score(&self, block: u32, step: u32, vreg: u32) -> f32 {
+        self.worth(block, vreg, self.distance(block, step, vreg))
+    }
+
+    fn distance(&self, block: u32, step: u32, vreg: u32) -> u32 {
+        let here = step - self.s.code.blocks[block as usize].steps.start;
+        self.upcoming[vreg as usize].distance.saturating_sub(here).max(1)
+    }
+
+    fn worth(&self, block: u32, vreg: u32, distance: u32) -> f32 {
+        let size = self.s.code.vregs[vreg as usize].size as f32;
+        distance as f32 / self.cost(block, vreg) * size
+    }
+
+    /// Cycles of putting a value out and getting it back once.
+    fn cost(&self, block: u32, vreg: u32) -> f32 {
         let code = &*self.s.code;
-        let here = step - code.blocks[block as usize].steps.start;
         let next = self.upcoming[vreg as usize];
-        let distance = next.distance.saturating_sub(here).max(1) as f32;
         let info = &code.vregs[vreg as usize];
         let cost = match info.recipe {
             Some(recipe) => self.s.recipe_cost(recipe) * next.chance,
@@ -601,7 +631,38 @@ impl Walk<'_, '_> {
                 self.s.costs.fill * next.chance + store
             }
         };
-        distance / cost.max(0.1) * info.size as f32
+        cost.max(0.1)
+    }
+
+    /// Tells the log, if there is one, that `vreg` goes, chosen among `all`.
+    fn record(&mut self, block: u32, step: u32, reason: Reason, vreg: u32, all: &[u32]) {
+        if self.s.log.is_some() {
+            let candidate = |vreg: u32| self.candidate(block, vreg, self.distance(block, step, vreg));
+            let others = all.iter().filter(|&&other| other != vreg).map(|&other| candidate(other));
+            let decision = Decision::new(self.inst(step), reason, candidate(vreg), others.collect());
+            self.tell(decision);
+        }
+    }
+
+    fn tell(&mut self, decision: Decision) {
+        if let Some(log) = self.s.log.as_deref_mut() {
+            log.push(decision);
+        }
+    }
+
+    fn inst(&self, step: u32) -> Inst {
+        Inst(self.s.code.steps[step as usize].inst)
+    }
+
+    fn candidate(&self, block: u32, vreg: u32, distance: u32) -> Candidate {
+        let recipe = self.s.code.vregs[vreg as usize].recipe;
+        Candidate {
+            vreg: VReg(vreg),
+            back: recipe.map_or(Return::Memory, Return::Recipe),
+            distance,
+            cost: self.cost(block, vreg),
+            score: self.worth(block, vreg, distance),
+        }
     }
 
     fn full(&self, step: u32) -> Trouble {
@@ -690,6 +751,7 @@ impl Walk<'_, '_> {
             self.s.tight[code.steps[last as usize].inst as usize] == Tight::Bare
         });
         let mut entry = Vec::new();
+        let mut left = Vec::new();
         for at in order {
             let (vreg, distance, param) = candidates[at];
             let must = !self.evictable(vreg);
@@ -719,6 +781,9 @@ impl Walk<'_, '_> {
                 }
             }
             if !fits && !must {
+                if share[at] > 0.0 {
+                    left.push((vreg, distance));
+                }
                 continue;
             }
             for (edge, used, sources) in &mut edges {
@@ -738,7 +803,19 @@ impl Walk<'_, '_> {
             });
             entry.push(vreg);
         }
+        for (vreg, distance) in left {
+            self.record_entry(block, vreg, distance);
+        }
         entry
+    }
+
+    /// Tells the log, if there is one, that a value that was in a register does not stay in one where `block` begins.
+    fn record_entry(&mut self, block: u32, vreg: u32, distance: u32) {
+        if self.s.log.is_some() {
+            let inst = self.inst(self.s.code.blocks[block as usize].steps.start);
+            let chosen = self.candidate(block, vreg, distance.max(1));
+            self.tell(Decision::new(inst, Reason::Entry, chosen, Vec::new()));
+        }
     }
 
     /// By bound: how many of the values that the loop of `block` does not read may stay in registers all through it.

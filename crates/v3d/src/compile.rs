@@ -43,6 +43,8 @@ pub struct Options {
     pub shape: lower::Shape,
     /// Have checker B compare the final words with the machine instructions before allocation.
     pub verify: bool,
+    /// Have the allocator keep what it saw and decided ([`Allocation::report`]), for [`Observer::allocated`].
+    pub explain: bool,
 }
 
 /// Hears what happens: for pass times and for showing the forms on the way.
@@ -57,6 +59,8 @@ pub trait Observer {
     /// Machine instructions of an attempt, as the allocator gets them.
     fn selected(&mut self, _threads: u32, _mir: &Mir<MInst>) {}
     fn allocated(&mut self, _threads: u32, _mir: &Mir<MInst>, _allocation: &Allocation) {}
+    /// There is no allocation.
+    fn refused(&mut self, _threads: u32, _mir: &Mir<MInst>) {}
     /// Final words of an attempt, before anything judges them.
     fn finished(
         &mut self,
@@ -78,6 +82,8 @@ pub struct CompileError {
     pub loc: Loc,
     /// A defect of the compiler, not of the program.
     pub internal: bool,
+    /// If there are too few registers: how many it takes at least.
+    pub needed: Option<u32>,
 }
 
 impl std::fmt::Display for CompileError {
@@ -90,19 +96,19 @@ impl std::error::Error for CompileError {}
 
 impl CompileError {
     fn bug(message: String) -> CompileError {
-        CompileError { message, loc: Loc(0), internal: true }
+        CompileError { message, loc: Loc(0), internal: true, needed: None }
     }
 }
 
 impl From<lower::LowerError> for CompileError {
     fn from(e: lower::LowerError) -> CompileError {
-        CompileError { message: e.to_string(), loc: e.loc, internal: false }
+        CompileError { message: e.to_string(), loc: e.loc, internal: false, needed: None }
     }
 }
 
 impl From<select::SelectError> for CompileError {
     fn from(e: select::SelectError) -> CompileError {
-        CompileError { message: e.message, loc: e.loc, internal: e.internal }
+        CompileError { message: e.message, loc: e.loc, internal: e.internal, needed: None }
     }
 }
 
@@ -188,6 +194,7 @@ pub fn finish_ready(
             message: "a program has 2 or 4 threads".to_owned(),
             loc: Loc(0),
             internal: false,
+            needed: None,
         });
     }
     let mut best = Err(CompileError::bug("no configuration was tried".to_owned()));
@@ -199,9 +206,15 @@ pub fn finish_ready(
         let few = options.max_registers.is_some_and(|limit| limit < u32::from(regs::rows(threads)));
         let no_memory = n + 1 < wanted.len() && !options.force_spill && !few;
         let way = Way { version, threads, no_memory };
-        best = attempt(m, way, lowered, prepared, options, observer);
+        let result = attempt(m, way, lowered, prepared, options, observer);
         // Too many values at once may still fit with more registers; anything else is final.
-        if best.as_ref().map_or_else(|e| e.internal, |_| true) {
+        let done = result.as_ref().map_or_else(|e| e.internal, |_| true);
+        // Of several refusals the one that asks for least says what is worth trying.
+        let needed = |r: &Result<Attempt, CompileError>| r.as_ref().err().and_then(|e| e.needed);
+        if done || needed(&best).is_none_or(|old| needed(&result).is_some_and(|new| new <= old)) {
+            best = result;
+        }
+        if done {
             break;
         }
     }
@@ -271,9 +284,12 @@ fn allocated(
         force_spill: options.force_spill,
         engine: options.engine,
         without: options.without,
+        explain: options.explain,
     };
-    let allocation = kempe_ra::allocate(&file, &mir.program, &regs::costs(), &choices)
-        .map_err(|f| out_of_registers(m, &mir, f))?;
+    let allocation = kempe_ra::allocate(&file, &mir.program, &regs::costs(), &choices).map_err(|f| {
+        observer.refused(threads, &mir);
+        out_of_registers(m, &mir, options.max_registers, f)
+    })?;
     observer.step("allocate");
     Ok((mir, allocation))
 }
@@ -323,6 +339,7 @@ fn attempt(
                 message: format!("the code does not do what the program says: {e}"),
                 loc: e.loc,
                 internal: true,
+                needed: None,
             }
         })?;
         observer.step("check");
@@ -339,52 +356,72 @@ fn attempt(
             message: "private memory is too large".to_owned(),
             loc: Loc(0),
             internal: false,
+            needed: None,
         })?;
     let uses_barrier = mir.data.iter().any(|i| matches!(i, MInst::Barrier));
     Ok(Attempt { threads, finished, stats, scratch_bytes, uses_barrier })
 }
 
-/// Most values that a message names.
-const NAMED: usize = 12;
-
-/// The message for a failed allocation: names and lines of what is needed at once. A value without a name is named by the
-/// operation that makes it.
-fn out_of_registers(m: &Module, mir: &Mir<MInst>, failure: Failure) -> CompileError {
+/// The message for a failed allocation: what is needed at once, by name or by what makes it, and how many registers that
+/// takes at least.
+fn out_of_registers(m: &Module, mir: &Mir<MInst>, limit: Option<u32>, failure: Failure) -> CompileError {
     if let Failure::NeedsMemory { .. } = failure {
-        return CompileError { message: failure.to_string(), loc: Loc(0), internal: false };
+        return CompileError { message: failure.to_string(), loc: Loc(0), needed: None, internal: false };
     }
-    let Failure::OutOfRegisters { at, live, .. } = &failure else {
+    let Failure::OutOfRegisters { at, live, needed, .. } = &failure else {
         return CompileError::bug(failure.to_string());
     };
-    let line = |loc: Loc| m.line(loc).map(|l| l.line);
-    let made = |v: VReg| {
-        let insts = (0..mir.data.len() as u32).map(Inst);
-        insts.into_iter().find(|&i| mir.operands(i).iter().any(|o| o.vreg == v && o.kind != OperandKind::Use))
-    };
-    let name = |v: &VReg| match mir.names.get(v.0 as usize).filter(|n| !n.is_empty()) {
-        Some(name) => name.clone(),
-        None => match made(*v) {
-            Some(i) => {
-                let text = mir.data[i.0 as usize].to_string();
-                let what = text.split(' ').next().unwrap_or_default();
-                let place = mir.locs.get(i.0 as usize).copied().and_then(line);
-                place.map_or(format!("a {what}"), |n| format!("the {what} of line {n}"))
-            }
-            None => "a merge".to_owned(),
-        },
-    };
-    let mut names: Vec<String> = Vec::new();
-    for name in live.iter().map(name) {
-        if names.len() < NAMED && !names.contains(&name) {
-            names.push(name);
+    let loc = mir.locs.get(at.0 as usize).copied().unwrap_or_default();
+    let line =
+        |inst: Inst| mir.locs.get(inst.0 as usize).and_then(|&loc| m.line(loc)).map(|place| place.line);
+    let mut labels: Vec<(String, u32)> = Vec::new();
+    for &vreg in live {
+        let label = match mir.names.get(vreg.0 as usize).filter(|name| !name.is_empty()) {
+            Some(name) => name.clone(),
+            None => made_by(mir, vreg, &line),
+        };
+        match labels.iter_mut().find(|known| known.0 == label) {
+            Some(known) => known.1 += 1,
+            None => labels.push((label, 1)),
         }
     }
-    let loc = mir.locs.get(at.0 as usize).copied().unwrap_or_default();
-    let place = line(loc).map_or(String::new(), |n| format!(" at line {n}"));
-    let named = if names.is_empty() { String::new() } else { format!(" (among them {})", names.join(", ")) };
+    let more = labels.len().saturating_sub(MAX_LABELS);
+    labels.truncate(MAX_LABELS);
+    let mut list: Vec<String> = (labels.into_iter())
+        .map(|(label, times)| if times == 1 { label } else { format!("{times} x {label}") })
+        .collect();
+    if more != 0 {
+        list.push(format!("{more} more"));
+    }
+    let at_line = line(*at).map_or(String::new(), |line| format!(" at line {line}"));
+    let limit = limit.map_or(String::new(), |limit| format!(" where {limit} may be used"));
+    let (count, list) = (live.len(), list.join(", "));
     CompileError {
-        message: format!("out of registers{place}: {} values are needed at once{named}", live.len()),
+        message: format!(
+            "out of registers{at_line}: {count} values at once, and at least {needed} registers are needed{limit}: {list}"
+        ),
         loc,
         internal: false,
+        needed: Some(*needed),
     }
+}
+
+/// Most values that the message names.
+const MAX_LABELS: usize = 12;
+
+/// A value without a name: the operation that makes it, and where.
+fn made_by(mir: &Mir<MInst>, vreg: VReg, line: &dyn Fn(Inst) -> Option<u32>) -> String {
+    let defines =
+        |inst: &Inst| mir.operands(*inst).iter().any(|o| o.vreg == vreg && o.kind != OperandKind::Use);
+    let inst = (0..mir.data.len() as u32).map(Inst).find(defines);
+    let block = mir.program.blocks.iter().find(|block| block.params.contains(&vreg));
+    let what = match inst {
+        Some(inst) => {
+            let text = mir.data[inst.0 as usize].to_string();
+            text.split(' ').next().unwrap_or_default().to_owned()
+        }
+        None => "merge".to_owned(),
+    };
+    let line = inst.or(block.map(|block| Inst(block.insts.start))).and_then(line);
+    line.map_or_else(|| what.clone(), |line| format!("{what} of line {line}"))
 }
