@@ -190,14 +190,26 @@ impl Values {
         std::iter::once(contents).chain(self.equal.also.get(&contents).into_iter().flatten().copied())
     }
 
-    /// The expressions of the machine code that contents are, behind the block.
+    /// The expressions of the machine code that contents are, behind the block, and what an exchange has put in between: its
+    /// last step may stand behind a branch whose slots have the first ones.
     pub fn leave(&self, contents: Term) -> Facts {
         let mut facts = Facts::new();
         for t in self.facts(contents) {
             let list = self.equal.members.get(&t).map_or(std::slice::from_ref(&t), |l| l.as_slice());
-            list.iter().filter(|&&t| self.terms.is_known(t)).for_each(|&t| add_fact(&mut facts, t));
+            let lasting = |t: &&Term| self.terms.is_known(**t) || self.is_between(**t);
+            list.iter().filter(lasting).for_each(|&t| add_fact(&mut facts, t));
         }
         facts
+    }
+
+    /// The exclusive or of two values of the machine code.
+    fn is_between(&self, t: Term) -> bool {
+        match self.terms.node(t) {
+            Value::Two(Op::Xor, [Unpack::None, Unpack::None], ab) => {
+                ab.iter().all(|&t| self.terms.is_known(t))
+            }
+            _ => false,
+        }
     }
 
     /// Whether contents may stand for a value of the machine code.
@@ -223,7 +235,10 @@ impl Values {
         let mut lists: SmallVec<[SmallVec<[Term; 8]>; 3]> =
             sources.iter().map(|&s| self.facts(s).chain(extra).collect()).collect();
         let many = |lists: &[SmallVec<[Term; 8]>]| {
-            lists.iter().try_fold(1usize, |n, l| n.checked_mul(l.len()).filter(|&n| n <= MAX_LOOKUPS)).is_none()
+            lists
+                .iter()
+                .try_fold(1usize, |n, l| n.checked_mul(l.len()).filter(|&n| n <= MAX_LOOKUPS))
+                .is_none()
         };
         if many(&lists) {
             for (list, s) in lists.iter_mut().zip(sources) {

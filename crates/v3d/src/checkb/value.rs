@@ -183,9 +183,12 @@ impl Values {
         }
     }
 
-    /// An expression of the machine code that may be undefined, as a whole or in part.
+    /// An expression that may be undefined, as a whole or in part.
     pub fn is_loose(&self, t: Term) -> bool {
-        self.loose.get(t.0 as usize).copied().unwrap_or(false)
+        match self.loose.get(t.0 as usize) {
+            Some(&loose) => loose,
+            None => self.terms.node(t).children().iter().any(|&c| self.is_loose(c)),
+        }
     }
 
     /// The expression in its normal form.
@@ -356,8 +359,7 @@ impl Values {
             Const(_) | Word(..) | Side(..) | Zero(Op::Tidx | Op::Barrierid) => true,
             // What all lanes get from one, or from all of them.
             Spread(true, _) | One(Op::Ballot | Op::Bcastf | Op::Alleq | Op::Allfeq, ..) => true,
-            Undefined | Payload(_) | Param(..) | Loaded(..) | Samples(..) | Unknown(..)
-            | Zero(_) => false,
+            Undefined | Payload(_) | Param(..) | Loaded(..) | Samples(..) | Unknown(..) | Zero(_) => false,
             // One row, but a column for each lane (12.3).
             One(op, ..) if op.is_vpm_read() => false,
             v => v.children().iter().all(|&c| self.is_uniform(c)),

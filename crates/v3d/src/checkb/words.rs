@@ -48,6 +48,13 @@ pub(super) struct State {
 }
 
 impl State {
+    /// Forgets what places are not known to hold in the other state.
+    pub fn narrow(&mut self, other: &State) {
+        for (facts, other) in self.places.iter_mut().zip(&other.places) {
+            facts.retain(|t| other.binary_search(t).is_ok());
+        }
+    }
+
     /// Whether no place is known to hold more than it is in the other state.
     pub fn is_within(&self, other: &State) -> bool {
         self.places.iter().zip(&other.places).all(|(x, y)| x.iter().all(|t| y.binary_search(t).is_ok()))
@@ -544,9 +551,7 @@ impl Machine<'_> {
             Op::Umul24 => {
                 let rtop = std::mem::replace(&mut self.rtop, Rtop::Zero);
                 match rtop {
-                    Rtop::Zero => {
-                        self.v.combine(&s, &|t| Value::Two(Op::Umul24, p.unpack, [t[0], t[1]]))
-                    }
+                    Rtop::Zero => self.v.combine(&s, &|t| Value::Two(Op::Umul24, p.unpack, [t[0], t[1]])),
                     Rtop::Half(a, b) => {
                         if cond.is_some() {
                             self.rtop = Rtop::Lost;
@@ -572,9 +577,7 @@ impl Machine<'_> {
             // Over the lanes that the condition selects.
             Op::Ballot | Op::Bcastf | Op::Alleq | Op::Allfeq if cond.is_some() => self.unknown(),
             op => match operation(op, p.unpack, &[self.v.undefined; 2]) {
-                Some(_) => {
-                    self.v.combine(&s, &|t| operation(op, p.unpack, t).unwrap_or(Value::Undefined))
-                }
+                Some(_) => self.v.combine(&s, &|t| operation(op, p.unpack, t).unwrap_or(Value::Undefined)),
                 None => self.unknown(),
             },
         };
