@@ -24,7 +24,10 @@ const MAX_LOOKUPS: usize = 4096;
 
 /// Most combinations that are made for one operation although the machine code does not have them. Without any, an inverted
 /// condition of a loose value is lost: 2 of the first 200 random programs were objected to.
-const MAX_MADE: usize = 16;
+const MAX_MADE: usize = 64;
+
+/// Expressions of one source.
+type List = SmallVec<[Term; 8]>;
 
 /// Times that what is made from equal parts is looked for. Two are the rule: parts come first.
 const MAX_PASSES: usize = 16;
@@ -185,6 +188,18 @@ impl Values {
         members.chain([&name]).any(|&t| self.terms.is_known(t))
     }
 
+    /// What a step is made from: what the machine code has of what contents are besides their identity; without any,
+    /// steps before it; without those, the identity.
+    fn steps(&self, contents: Term) -> List {
+        let also: List = self.facts(contents).skip(1).collect();
+        let known: List = also.iter().copied().filter(|&t| self.is_known(t)).collect();
+        match (known.is_empty(), also.is_empty()) {
+            (false, _) => known,
+            (true, false) => also,
+            (true, true) => smallvec![contents],
+        }
+    }
+
     /// What contents are known to be, in names, identity first.
     pub fn facts(&self, contents: Term) -> impl Iterator<Item = Term> + '_ {
         std::iter::once(contents).chain(self.equal.also.get(&contents).into_iter().flatten().copied())
@@ -232,9 +247,9 @@ impl Values {
             return result;
         }
         let extra = self.uses_undefined.then_some(self.undefined);
-        let mut lists: SmallVec<[SmallVec<[Term; 8]>; 3]> =
+        let mut lists: SmallVec<[List; 3]> =
             sources.iter().map(|&s| self.facts(s).chain(extra).collect()).collect();
-        let many = |lists: &[SmallVec<[Term; 8]>]| {
+        let many = |lists: &[List]| {
             lists
                 .iter()
                 .try_fold(1usize, |n, l| n.checked_mul(l.len()).filter(|&n| n <= MAX_LOOKUPS))
@@ -252,12 +267,12 @@ impl Values {
             }
         });
         // Of few, also a step on the way to something that the machine code has.
-        let loose = |s: &Term| match self.equal.also.get(s) {
-            Some(also) => also.iter().copied().collect(),
-            None => smallvec![*s],
-        };
-        let lists: SmallVec<[SmallVec<[Term; 8]>; 3]> = sources.iter().map(loose).collect();
-        if lists.iter().map(|l| l.len()).product::<usize>() <= MAX_MADE {
+        let mut lists: SmallVec<[List; 3]> = sources.iter().map(|&s| self.steps(s)).collect();
+        let many = |lists: &[List]| lists.iter().map(|l| l.len()).product::<usize>() > MAX_MADE;
+        if many(&lists) {
+            lists.iter_mut().for_each(|l| l.retain(|t| self.equal.parts.contains(t)));
+        }
+        if !many(&lists) {
             for_each_choice(&lists, MAX_MADE, |list| {
                 let t = self.make(build(list));
                 add_fact(&mut found, t);
