@@ -81,8 +81,8 @@ fn the_peak_is_where_all_words_live() {
     let obstacle = &four["obstacle"];
     assert!(number(&obstacle["needed"]) >= 40, "{obstacle}");
     assert!(obstacle["longest"].as_array().expect("values").len() >= 8);
-    let memory = four["decisions"].as_array().expect("decisions").iter().filter(|d| d["memory"] == true);
-    assert!(memory.count() >= 8);
+    // They would have to go to memory, and four threads are not taken for that: nothing was decided.
+    assert_eq!(four["decisions"].as_array().map(Vec::len), Some(0), "{four}");
     assert_eq!(taken["obstacle"], Value::Null);
 }
 
@@ -123,7 +123,7 @@ fn the_chart_is_bounded_and_says_what_is_in_the_way() {
     }
     assert!(text.lines().count() < 130 && text.lines().all(|line| line.chars().count() <= 160), "{text}");
     let all = show(&["--all", "--attempt", "4"]);
-    assert!(all.lines().count() > text.lines().count() && all.contains("values that lost their register"));
+    assert!(all.lines().count() > text.lines().count(), "{all}");
     assert!(show(&["--attempt", "3"]).contains("no attempt with that many threads"));
     // Few words: nothing is in the way of four threads.
     folder.file("a.comp", shader(12));

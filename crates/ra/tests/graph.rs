@@ -23,7 +23,10 @@ fn operand(vreg: u32, kind: OperandKind) -> Operand {
 }
 
 /// A program of plain instructions `(uses, defs)`; every block with its successors, its last instruction the terminator.
-fn program(blocks: &[(&[(&[u32], &[u32])], &[u32], f32)], recipes: &[u32]) -> Program {
+/// Instructions (reads, writes) of a block, its successors, how often it runs.
+type BlockOf<'a> = (&'a [(&'a [u32], &'a [u32])], &'a [u32], f32);
+
+fn program(blocks: &[BlockOf<'_>], recipes: &[u32]) -> Program {
     let mut program = Program::default();
     let mut count = 0;
     for &(insts, succs, frequency) in blocks {

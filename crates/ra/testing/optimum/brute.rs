@@ -324,25 +324,18 @@ impl Brute<'_> {
             (0..view.values.len() as u32).filter(|&v| left >> v & 1 != 0 && !view.writes(inst, v)).collect();
         let masks: Vec<Bits> = stays.iter().map(|&v| view.values[v as usize].mask.minus(&lost)).collect();
         let mut taken = Vec::new();
-        self.arrange(inst, ops, &stays, &masks, &mut taken)
+        self.arrange(ops, &stays, &masks, &mut taken)
     }
 
-    fn arrange(
-        &self,
-        inst: u32,
-        ops: &[Operand],
-        stays: &[u32],
-        masks: &[Bits],
-        taken: &mut Vec<Unit>,
-    ) -> bool {
+    fn arrange(&self, ops: &[Operand], stays: &[u32], masks: &[Bits], taken: &mut Vec<Unit>) -> bool {
         let Some(mask) = masks.get(taken.len()) else {
             let mut places: Vec<Option<Unit>> = vec![None; ops.len()];
-            return self.operands(inst, ops, stays, taken, &mut places);
+            return self.operands(ops, stays, taken, &mut places);
         };
         for unit in mask.iter() {
             if !taken.contains(&unit) {
                 taken.push(unit);
-                if self.arrange(inst, ops, stays, masks, taken) {
+                if self.arrange(ops, stays, masks, taken) {
                     return true;
                 }
                 taken.pop();
@@ -354,7 +347,6 @@ impl Brute<'_> {
     /// Places for the operands, uses first.
     fn operands(
         &self,
-        inst: u32,
         ops: &[Operand],
         stays: &[u32],
         taken: &[Unit],
@@ -404,7 +396,7 @@ impl Brute<'_> {
                 continue;
             }
             places[at] = Some(unit);
-            if self.operands(inst, ops, stays, taken, places) {
+            if self.operands(ops, stays, taken, places) {
                 return true;
             }
             places[at] = None;

@@ -11,10 +11,10 @@ use crate::instr::{Loc, Op, Part, Unpack, Version};
 use crate::mops::MInst;
 use kempe_ir::Stage;
 use kempe_ir::io::Interpolation;
-use kempe_mir::symbolic::{Facts, Term};
+use kempe_mir::symbolic::Term;
 use kempe_mir::{Mir, UniformSource};
 use kempe_ra::Block;
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
 /// Of the configuration byte of a general access (12.2): lanes by their own sample flags, not by those of their quad.
 pub(super) const PER_PIXEL: u8 = 1 << 7;
@@ -214,13 +214,13 @@ impl Graphics {
 
 impl Machine<'_> {
     /// ldvary: the part.
-    pub(super) fn next_varying(&mut self) -> Done<Facts> {
+    pub(super) fn next_varying(&mut self) -> Done<Term> {
         let Some(&inst) = self.behaviour.varyings.get(self.graphics.varyings) else {
             return self.stop("a varying is taken that the program does not take here");
         };
         self.graphics.varyings += 1;
         let part = self.v.make(Value::Loaded(inst, 0, self.block));
-        Ok(smallvec![self.v.name(part)])
+        Ok(self.v.name(part))
     }
 
     /// The end of an instruction that wrote these registers: the constant of the varying before it arrives. `next`: the
@@ -230,49 +230,49 @@ impl Machine<'_> {
         let r = index(Loc::uniform(self.p.version));
         let Some(&inst) = self.behaviour.varyings.get(n) else { return };
         // Two writes of one register: which one stays is not defined (rules 18, 21).
-        self.s.regs[r] = if written.contains(&r) {
-            Facts::new()
+        self.places[r] = if written.contains(&r) {
+            self.unknown()
         } else {
             let constant = self.v.make(Value::Loaded(inst, 1, self.block));
-            smallvec![self.v.name(constant)]
+            self.v.name(constant)
         };
     }
 
     /// A switch has taken place: what arrives behind it may arrive in another thread (rules 33, 34).
     pub(super) fn coefficient_is_lost(&mut self) {
         if self.graphics.arriving.take().is_some() {
-            self.s.regs[index(Loc::uniform(self.p.version))].clear();
+            self.places[index(Loc::uniform(self.p.version))] = self.unknown();
         }
     }
 
     /// Operations that ask for, or give, what a stage has.
-    pub(super) fn of_stage(&mut self, p: &Part, cond: &Option<Facts>, s: &[Facts]) -> Done<Facts> {
+    pub(super) fn of_stage(&mut self, p: &Part, cond: Option<Term>, s: &[Term]) -> Done<Term> {
         let stage = self.p.stage;
-        let of = |f: &[Facts], k: usize| f.get(k).cloned().unwrap_or_default();
+        let of = |k: usize| s.get(k).copied().unwrap_or(self.v.undefined);
         match p.op {
             Op::Msf => {
                 let flags = self.graphics.flags.after(self.graphics.writes, self.block);
                 let t = self.v.make(flags.value());
-                return Ok(smallvec![self.v.name(t)]);
+                return Ok(self.v.name(t));
             }
             _ if p.unpack != PLAIN && p.op != Op::LdvpmvIn => {
                 return self.stop(format!("{} with a modifier", p.op.name()));
             }
-            Op::Setmsf if stage == Stage::Fragment => self.set_samples(&of(s, 0), cond)?,
+            Op::Setmsf if stage == Stage::Fragment => self.set_samples(of(0), cond)?,
             Op::LdvpmvIn if stage == Stage::Vertex => {
-                if let Some(row) = self.row(&of(s, 0))?
+                if let Some(row) = self.row(of(0))?
                     && self.s.given.rows >> row & 1 != 0
                 {
                     return self.stop(format!("input row {row} is read after an output was put over it"));
                 }
-                return Ok(self.v.combine(&[&of(s, 0)], &|t| Value::One(Op::LdvpmvIn, p.unpack[0], t[0])));
+                return Ok(self.v.combine(&[of(0)], &|t| Value::One(Op::LdvpmvIn, p.unpack[0], t[0])));
             }
             Op::Stvpmv if stage == Stage::Vertex => {
                 if cond.is_some() {
                     return self.stop("a row is written under a condition");
                 }
-                let row = self.row(&of(s, 0))?.unwrap_or_default();
-                self.give_row(row, &of(s, 1))?;
+                let row = self.row(of(0))?.unwrap_or_default();
+                self.give_row(row, of(1))?;
             }
             Op::Vpmwt if stage == Stage::Vertex => {
                 let wait = |e: &Effect| e.kind == EffectKind::RowsDone;
@@ -285,16 +285,16 @@ impl Machine<'_> {
             }
             op => return self.stop(format!("{} is not made", op.name())),
         }
-        Ok(Facts::new())
+        Ok(self.unknown())
     }
 
     /// A row of the VPM: a segment has at most 128 (12.3).
-    fn row(&self, facts: &Facts) -> Done<Option<u32>> {
-        let constant = |&t: &Term| match self.v.terms.node(t) {
+    fn row(&self, contents: Term) -> Done<Option<u32>> {
+        let constant = |t: Term| match self.v.terms.node(t) {
             Value::Const(c) if c < u128::BITS => Some(c),
             _ => None,
         };
-        match facts.iter().find_map(constant) {
+        match self.v.facts(contents).find_map(constant) {
             Some(row) => Ok(Some(row)),
             None => self.stop("a row of the VPM that is not known"),
         }
@@ -306,7 +306,7 @@ impl Machine<'_> {
         (self.first_unmatched..effects.len()).find(|&n| !self.matched[n] && is(&effects[n]))
     }
 
-    fn give_row(&mut self, row: u32, value: &Facts) -> Done<()> {
+    fn give_row(&mut self, row: u32, value: Term) -> Done<()> {
         let behaviour = self.behaviour;
         let Some(n) = self.next_of(|e| matches!(e.kind, EffectKind::Row { row: r, .. } if r == row)) else {
             return self.stop(format!("row {row} is written, which the program does not do here"));
@@ -319,7 +319,7 @@ impl Machine<'_> {
                 inst,
                 format!(
                     "row {row} is given {} instead of {}",
-                    self.v.facts_text(value, DEPTH),
+                    self.v.contents_text(value, DEPTH),
                     self.v.text(wanted, DEPTH)
                 ),
             );
@@ -331,7 +331,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    fn set_samples(&mut self, value: &Facts, cond: &Option<Facts>) -> Done<()> {
+    fn set_samples(&mut self, value: Term, cond: Option<Term>) -> Done<()> {
         let behaviour = self.behaviour;
         let Some(n) = self.next_of(|e| matches!(e.kind, EffectKind::Samples { .. })) else {
             return self.stop("sample flags are written, which the program does not do here");
@@ -346,7 +346,7 @@ impl Machine<'_> {
                 inst,
                 format!(
                     "the sample flags become {} instead of {}",
-                    self.v.facts_text(value, DEPTH),
+                    self.v.contents_text(value, DEPTH),
                     self.v.text(wanted, DEPTH)
                 ),
             );
@@ -418,12 +418,12 @@ impl Machine<'_> {
         if setup != wanted_setup {
             return self.stop_at(inst, "the tile buffer is written with another configuration");
         }
-        if !self.v.is(&w.value, wanted) {
+        if !self.v.is(w.value, wanted) {
             return self.stop_at(
                 inst,
                 format!(
                     "the tile buffer is given {} instead of {}",
-                    self.v.facts_text(&w.value, DEPTH),
+                    self.v.contents_text(w.value, DEPTH),
                     self.v.text(wanted, DEPTH)
                 ),
             );

@@ -5,12 +5,11 @@
 use super::graphics;
 use super::program::{Access, EffectKind};
 use super::value::Value;
-use super::words::{DEPTH, Done, Machine, Write};
+use super::words::{DEPTH, Done, Machine, REGISTERS, Write};
 use crate::instr::{Op, Unpack};
 use crate::mops::MemClass;
 use kempe_ir::Stage;
-use kempe_mir::symbolic::{Facts, Term};
-use smallvec::smallvec;
+use kempe_mir::symbolic::Term;
 
 impl Machine<'_> {
     pub(super) fn reach_barrier(&mut self) -> Done<()> {
@@ -41,9 +40,9 @@ impl Machine<'_> {
     }
 
     /// The slot behind an address, if it is one.
-    fn slot(&self, address: &Facts) -> Option<u32> {
+    fn slot(&self, address: Term) -> Option<u32> {
         let base = self.v.name(self.p.spill_base);
-        address.iter().find_map(|&t| {
+        self.v.facts(address).find_map(|t| {
             if t == base {
                 return Some(0);
             }
@@ -82,7 +81,7 @@ impl Machine<'_> {
         if w.cond.is_none()
             && byte == spill
             && data.len() <= 1
-            && let Some(slot) = self.slot(&w.value)
+            && let Some(slot) = self.slot(w.value)
             && slot < self.p.slots
         {
             return self.spill(slot, data.into_iter().next());
@@ -124,8 +123,8 @@ impl Machine<'_> {
                 && t.coordinates.iter().zip(&coordinates).all(|((register, want), (got, w))| {
                     // A coordinate may be there for more lanes than take part.
                     register == got
-                        && self.v.is(&w.value, *want)
-                        && (w.cond.is_none() || self.same_condition(a.condition, &w.cond))
+                        && self.v.is(w.value, *want)
+                        && (w.cond.is_none() || self.same_condition(a.condition, w.cond))
                 })
                 && self.fits(a, 0, &w, &data)
         });
@@ -174,7 +173,7 @@ impl Machine<'_> {
         self.outstanding(usize::from(a.results))?;
         for k in 0..a.results {
             let t = self.v.make(Value::Loaded(effect.inst, k, self.block));
-            self.results.push_back(smallvec![self.v.name(t)]);
+            self.results.push_back(self.v.name(t));
         }
         self.take(n);
         Ok(())
@@ -183,7 +182,7 @@ impl Machine<'_> {
     /// Accesses that are looked at for one word.
     pub(super) const WINDOW: usize = 64;
 
-    fn find(&self, byte: u8, w: &Write, data: &[(Facts, Option<Facts>)]) -> Option<usize> {
+    fn find(&self, byte: u8, w: &Write, data: &[(Term, Option<Term>)]) -> Option<usize> {
         let end = self.behaviour.effects.len().min(self.first_unmatched + Self::WINDOW);
         (self.first_unmatched..end).find(|&n| {
             !self.matched[n]
@@ -191,30 +190,30 @@ impl Machine<'_> {
         })
     }
 
-    pub(super) fn same_condition(&self, wanted: Option<Term>, got: &Option<Facts>) -> bool {
+    pub(super) fn same_condition(&self, wanted: Option<Term>, got: Option<Term>) -> bool {
         match (wanted, got) {
             (None, None) => true,
-            (Some(t), Some(f)) => self.v.is(f, t),
+            (Some(t), Some(got)) => self.v.is(got, t),
             _ => false,
         }
     }
 
-    fn fits(&self, a: &Access, byte: u8, w: &Write, data: &[(Facts, Option<Facts>)]) -> bool {
+    fn fits(&self, a: &Access, byte: u8, w: &Write, data: &[(Term, Option<Term>)]) -> bool {
         a.byte == byte
             && a.data.len() == data.len()
-            && self.same_condition(a.condition, &w.cond)
-            && self.v.is(&w.value, a.address)
-            && a.data.iter().zip(data).all(|(&t, (f, c))| {
+            && self.same_condition(a.condition, w.cond)
+            && self.v.is(w.value, a.address)
+            && a.data.iter().zip(data).all(|(&t, &(f, c))| {
                 // Data may be there for more lanes than take part.
                 self.v.is(f, t) && (c.is_none() || self.same_condition(a.condition, c))
             })
     }
 
-    fn difference(&self, kind: &EffectKind, byte: u8, w: &Write, data: &[(Facts, Option<Facts>)]) -> String {
-        let pair = |what: &str, wanted: Term, got: &Facts| {
+    fn difference(&self, kind: &EffectKind, byte: u8, w: &Write, data: &[(Term, Option<Term>)]) -> String {
+        let pair = |what: &str, wanted: Term, got: Term| {
             format!(
                 "another {what}, {} instead of {}",
-                self.v.facts_text(got, DEPTH),
+                self.v.contents_text(got, DEPTH),
                 self.v.text(wanted, DEPTH)
             )
         };
@@ -226,39 +225,34 @@ impl Machine<'_> {
         if a.byte != byte || a.data.len() != data.len() {
             return "another operation".to_owned();
         }
-        if !self.v.is(&w.value, a.address) {
-            return pair("address", a.address, &w.value);
+        if !self.v.is(w.value, a.address) {
+            return pair("address", a.address, w.value);
         }
-        match (a.condition, &w.cond) {
+        match (a.condition, w.cond) {
             (Some(c), Some(got)) if !self.v.is(got, c) => return pair("condition", c, got),
             (None, Some(_)) | (Some(_), None) => return "other lanes".to_owned(),
             _ => {}
         }
-        match a.data.iter().zip(data).find(|(t, (f, _))| !self.v.is(f, **t)) {
-            Some((&t, (f, _))) => pair("data word", t, f),
+        match a.data.iter().zip(data).find(|(t, (f, _))| !self.v.is(*f, **t)) {
+            Some((&t, &(f, _))) => pair("data word", t, f),
             None => "data for other lanes".to_owned(),
         }
     }
 
-    fn spill(&mut self, slot: u32, data: Option<(Facts, Option<Facts>)>) -> Done<()> {
+    fn spill(&mut self, slot: u32, data: Option<(Term, Option<Term>)>) -> Done<()> {
+        let place = REGISTERS + slot as usize;
         match data {
             Some((_, Some(_))) => return self.stop("a spill under a condition"),
             Some((value, None)) => {
-                let slot = slot as usize;
-                if self.s.slots.len() <= slot {
-                    self.s.slots.resize(slot + 1, Facts::new());
-                }
-                self.s.slots[slot] = value;
+                self.places[place] = value;
                 self.s.stores |= MemClass::SPILL.0;
             }
             None => {
                 if self.s.stores & MemClass::SPILL.0 != 0 {
                     return self.stop("a fill before the spills are waited for");
                 }
-                let facts = self.s.slots.get(slot as usize).cloned().unwrap_or_default();
-                let facts = self.named(facts);
                 self.outstanding(1)?;
-                self.results.push_back(facts);
+                self.results.push_back(self.places[place]);
             }
         }
         Ok(())

@@ -14,6 +14,7 @@
 //! It shares with the rest of the target what instructions mean (`mops.rs`, decoder, register data), and nothing with
 //! allocator, expansion and scheduler. `docs/mutation.md` says what it does not see.
 
+mod contents;
 mod graphics;
 mod memory;
 mod program;
@@ -25,12 +26,12 @@ use crate::instr::{Loc, Version};
 use crate::mops::MInst;
 use crate::regs;
 use kempe_ir::{Loc as SourceLoc, Stage};
-use kempe_mir::symbolic::{Facts, Term, add_fact};
+use kempe_mir::symbolic::{Facts, Node, Term, add_fact};
 use kempe_mir::{Mir, UniformSource};
 use kempe_ra::Block;
-use program::{Behaviour, Leave, Source, Target};
+use program::{Behaviour, Leave, Source, Target, question};
 use smallvec::smallvec;
-use value::{Value, Values};
+use value::Values;
 use words::{State, Stop, WordsLeave};
 
 /// Finished code.
@@ -83,6 +84,16 @@ impl std::fmt::Display for Mismatch {
 /// Rounds over one block before it is given up; a block takes one more round than loops around it, seldom two.
 const MAX_ROUNDS: u32 = 64;
 
+/// Rounds in which a block may know more than in the one before. What is found is not monotonous: less may be found where
+/// more is equal. One of the first 1,600 random programs went to and fro.
+const FREE_ROUNDS: u32 = 16;
+
+/// How deep a fact about a flag is searched for arguments of an edge: a predicate, what it asks, and what that is made of.
+const FLAG_DEPTH: u32 = 3;
+
+/// Most expressions that are looked for in one place of a fact about a flag.
+const MAX_CARRIED: usize = 64;
+
 /// An edge as both sides have it.
 struct Out {
     /// Facts at the end of the block.
@@ -126,7 +137,7 @@ pub fn check(
     let spill_base = v.spill_base(private_bytes);
     let source =
         program::run(mir, Target { version, stage }, &mut v).map_err(|m| fail(0, Some(m.inst), m.message))?;
-    v.seal();
+    v.seal(&mir.program, &source.value);
     let program = words::Program {
         version,
         stage,
@@ -137,8 +148,9 @@ pub fn check(
         spill_base,
         slots: view.slots,
     };
-    let mut judge = Judge { mir, view, threads, source, values: v, outs: Vec::new() };
+    let mut judge = Judge { mir, view, threads, source, values: v, outs: Vec::new(), ahead: Vec::new() };
     judge.outs.resize_with(blocks.len(), || None);
+    judge.ahead.resize_with(blocks.len(), || None);
     judge.run(&program).map_err(|s| Mismatch {
         loc: s.inst.and_then(|i| mir.locs.get(i as usize)).copied().unwrap_or_default(),
         word: s.word,
@@ -154,6 +166,8 @@ struct Judge<'a> {
     source: Source,
     values: Values,
     outs: Vec<Option<Out>>,
+    /// What held at the start of each block on the edges from blocks in front of it, when it was last walked.
+    ahead: Vec<Option<State>>,
 }
 
 impl Judge<'_> {
@@ -185,7 +199,27 @@ impl Judge<'_> {
                 if !std::mem::replace(&mut dirty[b], false) {
                     continue;
                 }
-                let Some(state) = self.enter(b)? else { continue };
+                let Some(mut state) = self.enter(b, true)? else { continue };
+                let loops: Vec<usize> = self.backs(b).collect();
+                if !loops.is_empty() {
+                    let more = self.ahead[b].as_ref().is_some_and(|before| !state.is_within(before));
+                    if more && rounds[b] < FREE_ROUNDS {
+                        // What was found behind the loop's end followed from less: the loop starts anew.
+                        for q in loops {
+                            self.outs[q] = None;
+                            states[q] = None;
+                            dirty[q] = true;
+                        }
+                    }
+                    self.ahead[b] = Some(state);
+                    match self.enter(b, false)? {
+                        Some(all) => state = all,
+                        None => continue,
+                    }
+                }
+                if let Some(before) = states[b].as_ref().filter(|_| rounds[b] >= FREE_ROUNDS) {
+                    state.narrow(before);
+                }
                 if states[b].as_ref() == Some(&state) {
                     continue;
                 }
@@ -218,21 +252,25 @@ impl Judge<'_> {
         }
     }
 
-    /// What holds at the start of a block on every edge that has been walked.
-    fn enter(&self, b: usize) -> Result<Option<State>, Stop> {
+    /// Where the edges begin that go back to a block.
+    fn backs(&self, b: usize) -> impl Iterator<Item = usize> + '_ {
+        let preds = self.mir.program.blocks[b].preds.iter().map(|q| q.0 as usize);
+        preds.filter(move |&q| q >= b)
+    }
+
+    /// What holds at the start of a block on every edge that has been walked; `ahead`: of those that do not go back.
+    fn enter(&self, b: usize, ahead: bool) -> Result<Option<State>, Stop> {
         let blocks = &self.mir.program.blocks;
         let mut merged: Option<State> = None;
         if b == 0 {
-            let mut regs = vec![Facts::new(); words::REGISTERS];
+            let mut places = vec![Facts::new(); words::REGISTERS + self.view.slots as usize];
             for &(unit, t) in &self.source.payload {
                 if let Loc::Row(r) = regs::unit_loc(self.threads, unit) {
-                    regs[(r & 63) as usize] = smallvec![t];
+                    places[(r & 63) as usize] = smallvec![t];
                 }
             }
             merged = Some(State {
-                regs,
-                slots: Vec::new(),
-                wild: Facts::new(),
+                places,
                 uniform: 0,
                 stores: 0,
                 given: words::Given::default(),
@@ -242,14 +280,12 @@ impl Judge<'_> {
         let mut preds: Vec<usize> = blocks[b].preds.iter().map(|q| q.0 as usize).collect();
         preds.sort_unstable();
         preds.dedup();
-        // Parameters for which an edge brings an undefined value: on that edge every place holds them.
-        let mut wild = Facts::new();
-        let mut first = merged.is_none();
         for q in preds {
-            let Some(out) = &self.outs[q] else { continue };
+            let Some(out) = self.outs[q].as_ref().filter(|_| !ahead || q < b) else { continue };
             for (k, e) in blocks[q].succs.iter().enumerate().filter(|(_, e)| e.to.0 as usize == b) {
                 let mut names: Vec<(Term, Term)> = Vec::new();
-                let mut free = Facts::new();
+                // What an undefined value is brought for is in every place.
+                let mut anywhere = Facts::new();
                 for (param, arg) in blocks[b].params.iter().zip(&e.args) {
                     let (Some(p), Some(a)) =
                         (self.source.value[param.0 as usize], self.source.value[arg.0 as usize])
@@ -261,31 +297,21 @@ impl Judge<'_> {
                         continue;
                     }
                     if a == self.values.undefined {
-                        add_fact(&mut free, p);
+                        add_fact(&mut anywhere, p);
                     } else {
                         names.push((a, p));
                     }
                 }
                 names.sort_unstable();
-                let entering = self.along(out, k, b, &names);
+                let mut entering = self.along(out, k, b, &names);
+                for (_, facts) in entering.places.iter_mut().enumerate().filter(|(n, _)| !words::is_flag(*n))
+                {
+                    anywhere.iter().for_each(|&t| add_fact(facts, t));
+                }
                 merged = Some(match merged {
                     None => entering,
-                    Some(m) => self.meet(b, m, &wild, entering, &free)?,
+                    Some(m) => self.meet(b, m, entering)?,
                 });
-                if std::mem::replace(&mut first, false) {
-                    wild = free;
-                } else {
-                    wild.retain(|t| free.contains(t));
-                }
-            }
-        }
-        // So far, anything may hold such a parameter: which place does is seen on the edge that goes back.
-        if let Some(state) = merged.as_mut().filter(|_| !wild.is_empty()) {
-            state.slots.resize(self.view.slots as usize, Facts::new());
-            for facts in state.regs.iter_mut().chain(&mut state.slots).chain([&mut state.wild]) {
-                for &t in &wild {
-                    add_fact(facts, t);
-                }
             }
         }
         Ok(merged)
@@ -293,81 +319,58 @@ impl Judge<'_> {
 
     /// Facts after walking an edge.
     fn along(&self, out: &Out, k: usize, b: usize, names: &[(Term, Term)]) -> State {
-        let rename = |facts: &Facts| {
+        let mut places = Vec::with_capacity(out.state.places.len());
+        for (n, facts) in out.state.places.iter().enumerate() {
+            // A flag may say something of an argument, which it then says of the parameter.
+            let depth = if words::is_flag(n) { FLAG_DEPTH } else { 0 };
             let mut new = Facts::new();
             for &t in facts {
-                if !self.values.terms.is_known(t) {
-                    continue;
-                }
-                if self.values.terms.survives(t, Block(b as u32)) {
-                    add_fact(&mut new, t);
-                }
-                let at = names.partition_point(|n| n.0 < t);
-                for &(_, p) in names[at..].iter().take_while(|n| n.0 == t) {
-                    add_fact(&mut new, p);
-                }
+                self.carried(t, b, names, depth).iter().for_each(|&t| add_fact(&mut new, t));
             }
-            new
-        };
-        let mut regs: Vec<Facts> = out.state.regs.iter().map(rename).collect();
-        // A flag that says that an argument is zero says so of the parameter.
-        let zero = |of| self.values.find(Value::IsZero(of));
-        let not = |of| self.values.find(Value::Not(of));
-        for &(a, p) in names {
-            let (Some(of_a), Some(of_p)) = (zero(a), zero(p)) else { continue };
-            for (flag, new) in out.state.regs.iter().zip(&mut regs).skip(words::FLAG_A) {
-                if flag.contains(&of_a) {
-                    add_fact(new, of_p);
-                }
-                if let (Some(of_a), Some(of_p)) = (not(of_a), not(of_p))
-                    && flag.contains(&of_a)
-                {
-                    add_fact(new, of_p);
-                }
-            }
+            places.push(new);
         }
-        State {
-            regs,
-            slots: out.state.slots.iter().map(rename).collect(),
-            wild: rename(&out.state.wild),
-            uniform: out.uniform[k.min(1)],
-            ..out.state
-        }
+        State { places, uniform: out.uniform[k.min(1)], ..out.state }
     }
 
-    fn meet(&self, b: usize, x: State, wild_x: &Facts, y: State, wild_y: &Facts) -> Result<State, Stop> {
-        let both = |x: &Facts, y: &Facts| {
-            let mut new = Facts::new();
-            for &t in x {
-                if y.contains(&t) || wild_y.contains(&t) {
-                    add_fact(&mut new, t);
-                }
+    /// What an expression is behind an edge: itself, if it means the same there, parameters that it is the argument of, and
+    /// what is made of that.
+    fn carried(&self, t: Term, b: usize, names: &[(Term, Term)], depth: u32) -> Facts {
+        let mut new = Facts::new();
+        if self.values.terms.survives(t, Block(b as u32)) {
+            add_fact(&mut new, t);
+        }
+        let at = names.partition_point(|n| n.0 < t);
+        for &(_, p) in names[at..].iter().take_while(|n| n.0 == t) {
+            add_fact(&mut new, p);
+        }
+        let node = self.values.terms.node(t);
+        let parts = node.children();
+        if depth == 0 || parts.is_empty() {
+            return new;
+        }
+        let parts: Vec<Facts> = parts.iter().map(|&c| self.carried(c, b, names, depth - 1)).collect();
+        contents::for_each_choice(&parts, MAX_CARRIED, |list| {
+            let mut next = list.iter();
+            let made = node.with_children(&mut |t| next.next().copied().unwrap_or(t));
+            if let Some(t) = self.values.find(made).filter(|&t| self.values.terms.is_known(t)) {
+                add_fact(&mut new, t);
             }
-            for &t in y {
-                if wild_x.contains(&t) {
-                    add_fact(&mut new, t);
-                }
-            }
-            new
-        };
+        });
+        new
+    }
+
+    fn meet(&self, b: usize, x: State, y: State) -> Result<State, Stop> {
         if x.uniform != y.uniform {
             return self.stop(b, "the uniform stream is not at the same position on every path");
         }
         if x.last_section != y.last_section {
             return self.stop(b, "the final section begins on some paths only");
         }
-        let none = Facts::new();
-        let n = x.slots.len().max(y.slots.len());
-        let slot = |s: &State, k: usize| s.slots.get(k).unwrap_or(&none).clone();
-        Ok(State {
-            regs: x.regs.iter().zip(&y.regs).map(|(x, y)| both(x, y)).collect(),
-            slots: (0..n).map(|k| both(&slot(&x, k), &slot(&y, k))).collect(),
-            wild: both(&x.wild, &y.wild),
-            uniform: x.uniform,
-            stores: x.stores | y.stores,
-            given: x.given.or(y.given),
-            last_section: x.last_section,
-        })
+        let mut both = x;
+        both.narrow(&y);
+        both.stores |= y.stores;
+        both.given = both.given.or(y.given);
+        Ok(both)
     }
 
     /// The first block with words at or behind one, along jumps.
@@ -415,9 +418,7 @@ impl Judge<'_> {
         let made = self.made(b);
         let left = {
             let Judge { source, values, .. } = self;
-            let places = state.regs.iter_mut().chain(&mut state.slots);
-            values.enter(places, &state.wild, &made);
-            words::run(program, values, Block(b as u32), &source.blocks[b], &mut state, range)?
+            words::run(program, values, Block(b as u32), &source.blocks[b], &mut state, &made, range)?
         };
         let behind = state.uniform;
         let next = (end as i64, behind as i64);
@@ -435,21 +436,20 @@ impl Judge<'_> {
                 Leave::Branch { lane0, predicate, taken },
                 WordsLeave::Branch { lane0: of_words, predicates, to, uniform },
             ) => {
-                let wanted = self.values.name(predicate);
+                let name = self.values.name(predicate);
+                let (wanted, flipped) = question(&mut self.values, lane0, name);
+                let taken = taken != flipped;
                 let asked = predicates.iter().find(|(t, _)| *t == wanted);
                 let Some((_, when)) = asked.filter(|_| lane0 == of_words) else {
-                    let got: Facts = predicates.iter().map(|p| p.0).collect();
-                    let message = format!(
-                        "the branch asks {} instead of {}",
-                        self.values.facts_text(&got, words::DEPTH),
-                        self.values.text(predicate, words::DEPTH)
-                    );
+                    let text = |t: Term| self.values.text(t, words::DEPTH);
+                    let got: Vec<String> = predicates.iter().map(|p| text(p.0)).collect();
+                    let message =
+                        format!("the branch asks {} instead of {}", got.join(" = "), text(predicate));
                     return self.stop(b, message);
                 };
                 if *when == taken { [(to, uniform), next] } else { [next, (to, uniform)] }
             }
         };
-        self.values.leave(state.regs.iter_mut().chain(&mut state.slots));
         let succs = &self.mir.program.blocks[b].succs;
         let mut out = Out { state, uniform: [behind; 2] };
         for (k, e) in succs.iter().enumerate().take(2) {

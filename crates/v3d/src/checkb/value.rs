@@ -5,16 +5,15 @@
 //! a bit operation, inverted conditions and writes under a condition that is overwritten. There is no constant folding:
 //! both programs are built from the same operations.
 //!
-//! While the words of one block are executed, expressions of which a place holds several at the start of the block are
-//! equal there; one of them stands for all ([`Values::enter`], congruence as in value numbering: Alpern, Wegman & Zadeck
-//! 1988). In the first round through a loop nest many parameters begin with the same value.
+//! Which expressions are equal inside a block, and what places hold there, is the matter of [`contents`](super::contents).
 
+use super::contents::Equal;
 use crate::instr::{Op, Pack, Push, Unpack};
 use kempe_ir::UniformWord;
 use kempe_mir::UniformSource;
-use kempe_mir::symbolic::{Facts, Node, Term, Terms, add_fact};
-use kempe_ra::{Block, Program};
-use rustc_hash::{FxHashMap, FxHashSet};
+use kempe_mir::symbolic::{Node, Term, Terms};
+use kempe_ra::{Block, Program, VReg};
+use rustc_hash::FxHashSet;
 use smallvec::{SmallVec, smallvec};
 
 /// An expression. The first group are leaves.
@@ -34,8 +33,6 @@ pub(super) enum Value {
     Samples(u32, Block),
     /// Contents of a place of which nothing is known, numbered inside a block.
     Unknown(u32, Block),
-    /// Contents of which several expressions are known, by number: one name for all of them.
-    Group(u32),
     /// A word of the side band: address of the first, number.
     Side(Term, u8),
     /// The same where the address is a word of the driver and a constant.
@@ -73,7 +70,7 @@ impl Node for Value {
         use Value::*;
         match *self {
             Undefined | Const(_) | Word(..) | Read(..) | Payload(_) | Param(..) | Loaded(..)
-            | Samples(..) | Unknown(..) | Group(_) | Zero(_) => SmallVec::new(),
+            | Samples(..) | Unknown(..) | Zero(_) => SmallVec::new(),
             Side(a, _) | One(_, _, a) | Spread(_, a) | IsZero(a) | IsNegative(a) | Not(a) => smallvec![a],
             Two(_, _, ab)
             | Product(ab)
@@ -99,54 +96,34 @@ impl Node for Value {
 }
 
 impl Value {
-    /// The same of other parts.
-    fn with_children(self, of: &dyn Fn(Term) -> Term) -> Value {
+    /// The same of other parts, which are asked for in the order of the children.
+    pub(super) fn with_children(self, of: &mut dyn FnMut(Term) -> Term) -> Value {
         use Value::*;
-        let two = |[a, b]: [Term; 2]| [of(a), of(b)];
         match self {
             Undefined | Const(_) | Word(..) | Read(..) | Payload(_) | Param(..) | Loaded(..)
-            | Samples(..) | Unknown(..) | Group(_) | Zero(_) => self,
+            | Samples(..) | Unknown(..) | Zero(_) => self,
             Side(a, n) => Side(of(a), n),
-            Turned(ab) => Turned(two(ab)),
+            Turned(ab) => Turned(two(of, ab)),
             Spread(all, a) => Spread(all, of(a)),
             One(op, u, a) => One(op, u, of(a)),
-            Two(op, u, ab) => Two(op, u, two(ab)),
-            Product(ab) => Product(two(ab)),
+            Two(op, u, ab) => Two(op, u, two(of, ab)),
+            Product(ab) => Product(two(of, ab)),
             Packed(p, a, b) => Packed(p, of(a), of(b)),
-            Choice(c, ab) => Choice(of(c), two(ab)),
+            Choice(c, ab) => Choice(of(c), two(of, ab)),
             IsZero(a) => IsZero(of(a)),
             IsNegative(a) => IsNegative(of(a)),
-            Less(ab) => Less(two(ab)),
-            Below(ab) => Below(two(ab)),
-            Carry(ab) => Carry(two(ab)),
-            Float(p, u, ab) => Float(p, u, two(ab)),
+            Less(ab) => Less(two(of, ab)),
+            Below(ab) => Below(two(of, ab)),
+            Carry(ab) => Carry(two(of, ab)),
+            Float(p, u, ab) => Float(p, u, two(of, ab)),
             Not(a) => Not(of(a)),
-            Both(ab) => Both(two(ab)),
+            Both(ab) => Both(two(of, ab)),
         }
     }
 }
 
-/// Most combinations of facts that are looked up for one operation.
-const MAX_LOOKUPS: usize = 1024;
-
-/// Times that what is made from equal parts is looked for. What a later round would find is seldom there.
-const MAX_PASSES: usize = 4;
-
-/// How deep an expression is searched for a value that any place may hold.
-const WILD_DEPTH: u32 = 4;
-
-/// Which expressions are equal while one block is executed.
-#[derive(Default)]
-struct Equal {
-    /// A union-find forest: an expression that is not here stands for itself.
-    up: FxHashMap<Term, Term>,
-    /// The expressions of the machine code that a name stands for, where there are others than itself.
-    members: FxHashMap<Term, SmallVec<[Term; 4]>>,
-    /// Parameters that any place may hold so far; no two places are equal for that.
-    wild: Facts,
-    /// Contents that have a name of their own, by number, and the name of contents.
-    groups: Vec<Facts>,
-    group_names: FxHashMap<Facts, Term>,
+fn two(of: &mut dyn FnMut(Term) -> Term, [a, b]: [Term; 2]) -> [Term; 2] {
+    [of(a), of(b)]
 }
 
 /// The expressions of one comparison.
@@ -154,14 +131,16 @@ pub(super) struct Values {
     pub terms: Terms<Value>,
     pub undefined: Term,
     /// Some expression of the machine code is made from an undefined value.
-    uses_undefined: bool,
+    pub(super) uses_undefined: bool,
     sealed: bool,
     /// Expressions made since [`Values::take_made`].
     made: Vec<Term>,
     /// Words of memory that the machine code reads through the side band where the driver's word is. As that memory never changes,
     /// they may be read again anywhere.
     reads: FxHashSet<(UniformWord, u32)>,
-    equal: Equal,
+    /// By expression of the machine code: it may be undefined, as a whole or in part.
+    loose: Vec<bool>,
+    pub(super) equal: Equal,
 }
 
 impl Values {
@@ -175,13 +154,48 @@ impl Values {
             sealed: false,
             made: Vec::new(),
             reads: FxHashSet::default(),
+            loose: Vec::new(),
             equal: Equal::default(),
         }
     }
 
-    pub fn seal(&mut self) {
+    /// The machine code has been executed; `value`: its virtual registers. Loose is what is made of an undefined value, or
+    /// of a parameter for which an edge brings something loose.
+    pub fn seal(&mut self, program: &Program, value: &[Option<Term>]) {
         self.terms.seal();
         self.sealed = true;
+        self.loose = vec![false; self.terms.len()];
+        self.loose[self.undefined.0 as usize] = true;
+        let of = |v: VReg| value.get(v.0 as usize).copied().flatten();
+        let mut arguments: Vec<(Term, Term)> = Vec::new();
+        for e in program.blocks.iter().flat_map(|b| &b.succs) {
+            let params = &program.blocks[e.to.0 as usize].params;
+            arguments.extend(params.iter().zip(&e.args).filter_map(|(&p, &a)| Some((of(p)?, of(a)?))));
+        }
+        let mut again = true;
+        while std::mem::take(&mut again) {
+            for &(p, a) in &arguments {
+                if self.is_loose(a) && !std::mem::replace(&mut self.loose[p.0 as usize], true) {
+                    again = true;
+                }
+            }
+            // Parts have smaller numbers.
+            for t in 0..self.loose.len() {
+                let parts = self.terms.node(Term(t as u32)).children();
+                if !self.loose[t] && parts.iter().any(|&c| self.is_loose(c)) {
+                    self.loose[t] = true;
+                    again = true;
+                }
+            }
+        }
+    }
+
+    /// An expression that may be undefined, as a whole or in part.
+    pub fn is_loose(&self, t: Term) -> bool {
+        match self.loose.get(t.0 as usize) {
+            Some(&loose) => loose,
+            None => self.terms.node(t).children().iter().any(|&c| self.is_loose(c)),
+        }
     }
 
     /// The expression in its normal form.
@@ -205,8 +219,8 @@ impl Values {
     }
 
     /// Does the machine code read word `n` from this address anywhere, and may it be read again?
-    pub fn may_read_again(&self, address: &Facts, n: u8) -> bool {
-        address.iter().any(|&a| match self.terms.node(a) {
+    pub fn may_read_again(&self, address: Term, n: u8) -> bool {
+        self.facts(address).any(|a| match self.terms.node(a) {
             Value::Word(w, c) => self.reads.contains(&(w, c.wrapping_add(u32::from(n) * 4))),
             _ => false,
         })
@@ -251,6 +265,9 @@ impl Values {
                 return Ok(a);
             }
             Two(Op::Xor, u, [a, b]) if u == plain => {
+                if let Some(t) = self.exchanged(a, b) {
+                    return Ok(t);
+                }
                 for (a, b) in [(a, b), (b, a)] {
                     if let Two(Op::Xor, w, [c, d]) = self.terms.node(b)
                         && w == plain
@@ -281,18 +298,25 @@ impl Values {
                 None => Not(a),
             },
             // A register that was made 0 under a condition asks for that condition.
-            IsZero(a) => match self.terms.node(a) {
-                Choice(c, [x, y]) => {
-                    let of = |t| self.terms.node(self.name(t));
-                    match (of(x), of(y)) {
-                        (Const(0), Const(1..)) => return Ok(self.name(c)),
-                        // The condition of a choice is no inversion.
-                        (Const(1..), Const(0)) => Not(self.name(c)),
-                        _ => IsZero(a),
-                    }
+            IsZero(a) => {
+                let of = |t| self.terms.node(self.name(t));
+                let asked = self.forms(a).find_map(|form| match form {
+                    Choice(c, [x, y]) => match (of(x), of(y)) {
+                        (Const(0), Const(1..)) => Some((c, false)),
+                        (Const(1..), Const(0)) => Some((c, true)),
+                        _ => None,
+                    },
+                    _ => None,
+                });
+                match asked.map(|(c, inverse)| (self.name(c), inverse)) {
+                    Some((c, false)) => return Ok(c),
+                    Some((c, true)) => match self.is_not(c) {
+                        Some(inner) => return Ok(inner),
+                        None => Not(c),
+                    },
+                    None => IsZero(a),
                 }
-                _ => IsZero(a),
-            },
+            }
             Spread(_, a) if self.is_uniform(a) => return Ok(a),
             Choice(_, [a, b]) if a == b => return Ok(a),
             Choice(c, [a, b]) => {
@@ -301,10 +325,13 @@ impl Values {
                     None => (c, a, b),
                 };
                 // A choice by the same condition, or by its inverse.
-                let inner = |t: Term, side: usize| match self.terms.node(t) {
-                    Choice(d, ab) if self.name(d) == c => self.name(ab[side]),
-                    Choice(d, ab) if self.is_not(self.name(d)) == Some(c) => self.name(ab[1 - side]),
-                    _ => t,
+                let inner = |t: Term, side: usize| {
+                    let same = self.forms(t).find_map(|form| match form {
+                        Choice(d, ab) if self.name(d) == c => Some(ab[side]),
+                        Choice(d, ab) if self.is_not(self.name(d)) == Some(c) => Some(ab[1 - side]),
+                        _ => None,
+                    });
+                    same.map_or(t, |t| self.name(t))
                 };
                 (a, b) = (inner(a, 0), inner(b, 1));
                 if a == b {
@@ -346,203 +373,6 @@ impl Values {
         self.make(Value::Two(Op::Add, plain, [sum, address]))
     }
 
-    // ---- Equality inside a block ----
-
-    /// What stands for an expression in this block.
-    pub fn name(&self, mut t: Term) -> Term {
-        while let Some(&up) = self.equal.up.get(&t) {
-            t = up;
-        }
-        t
-    }
-
-    /// A value that any place may hold so far.
-    pub fn is_wild(&self, t: Term) -> bool {
-        self.equal.wild.contains(&t)
-    }
-
-    /// Makes two expressions equal; whether they were not. A constant is the best name, because offsets are recognised by
-    /// it, then a choice, because normal forms look into it; something new is the worst.
-    fn unite(&mut self, a: Term, b: Term) -> bool {
-        let (a, b) = (self.name(a), self.name(b));
-        if a == b {
-            return false;
-        }
-        let rank = |t: Term| match self.terms.node(t) {
-            Value::Const(_) => (0, t),
-            Value::Choice(..) => (1, t),
-            _ => (2, t),
-        };
-        let (a, b) = if rank(a) < rank(b) { (a, b) } else { (b, a) };
-        self.equal.up.insert(b, a);
-        true
-    }
-
-    /// Whether an expression has one of these in it.
-    fn is_made_of(&self, t: Term, these: &Facts, depth: u32) -> bool {
-        !these.is_empty()
-            && (these.contains(&t)
-                || depth > 0
-                    && self.terms.node(t).children().iter().any(|&c| self.is_made_of(c, these, depth - 1)))
-    }
-
-    /// Begins a block with these contents of places. `made`: expressions that its machine code makes. From here on,
-    /// contents are facts in names.
-    pub fn enter<'f>(&mut self, places: impl Iterator<Item = &'f mut Facts>, wild: &Facts, made: &[Term]) {
-        self.equal = Equal { wild: wild.clone(), ..Equal::default() };
-        let places: Vec<&mut Facts> = places.filter(|f| !f.is_empty()).collect();
-        for facts in &places {
-            let list: SmallVec<[Term; 8]> =
-                facts.iter().copied().filter(|&t| !self.is_made_of(t, wild, WILD_DEPTH)).collect();
-            for pair in list.windows(2) {
-                self.unite(pair[0], pair[1]);
-            }
-        }
-        if self.equal.up.is_empty() {
-            return;
-        }
-        // What is made from equal parts is equal: what the block makes, and what normal forms look into.
-        let mut list = made.to_vec();
-        for &t in places.iter().flat_map(|f| f.iter()) {
-            for c in self.terms.node(t).children() {
-                list.push(c);
-                list.extend(self.terms.node(c).children());
-            }
-        }
-        list.sort_unstable();
-        list.dedup();
-        for _ in 0..MAX_PASSES {
-            let mut changed = false;
-            for &t in &list {
-                let node = self.terms.node(t);
-                // A normal form looks one step into its parts.
-                let named = |c: &Term| self.equal.up.contains_key(c);
-                let inside = |c: &Term| self.terms.node(*c).children().iter().any(named);
-                if !node.children().iter().any(|c| named(c) || inside(c)) {
-                    continue;
-                }
-                let same = self.make(node.with_children(&|c| self.name(c)));
-                if same != self.undefined && !wild.contains(&same) {
-                    changed |= self.unite(same, t);
-                }
-            }
-            if !changed {
-                break;
-            }
-        }
-        let mut all: Vec<Term> = self.equal.up.keys().copied().collect();
-        all.sort_unstable();
-        for t in all {
-            let name = self.name(t);
-            for t in [name, t] {
-                let list = self.equal.members.entry(name).or_default();
-                if self.terms.is_known(t) && !list.contains(&t) {
-                    list.push(t);
-                }
-            }
-        }
-        for facts in places {
-            let named: Facts = facts.iter().map(|&t| self.name(t)).collect();
-            facts.clear();
-            for t in named {
-                add_fact(facts, t);
-            }
-        }
-    }
-
-    /// Ends the block: contents are facts of the machine code again.
-    pub fn leave<'f>(&mut self, places: impl Iterator<Item = &'f mut Facts>) {
-        for facts in places {
-            let named = std::mem::take(facts);
-            for t in named {
-                match self.equal.members.get(&t) {
-                    Some(list) => list.iter().for_each(|&t| add_fact(facts, t)),
-                    None if self.terms.is_known(t) => add_fact(facts, t),
-                    None => {}
-                }
-            }
-        }
-    }
-
-    /// Adds an expression to facts under its name; whether the machine code has it.
-    fn note(&self, out: &mut Facts, t: Term) -> bool {
-        let name = self.name(t);
-        let known = t != self.undefined && self.terms.is_known(name);
-        if known {
-            add_fact(out, name);
-            // An exchange looks inside.
-            if name != t && matches!(self.terms.node(t), Value::Two(Op::Xor, ..)) {
-                add_fact(out, t);
-            }
-        }
-        known
-    }
-
-    /// One name for contents.
-    fn contents(&mut self, facts: &Facts) -> Term {
-        if let [one] = facts[..] {
-            return one;
-        }
-        if let Some(&t) = self.equal.group_names.get(facts) {
-            return t;
-        }
-        let t = self.terms.intern(Value::Group(self.equal.groups.len() as u32));
-        self.equal.groups.push(facts.clone());
-        self.equal.group_names.insert(facts.clone(), t);
-        t
-    }
-
-    /// What an operation makes of contents of which these facts are known: every combination that the machine code knows,
-    /// and what the machine code makes of undefined values, which anything stands for; else one that nobody knows.
-    ///
-    /// Contents of which much is known come back out of an exchange by exclusive or: for that they go in under one name.
-    pub fn combine(&mut self, sources: &[&Facts], build: &dyn Fn(&[Term]) -> Value) -> Facts {
-        let mut out = Facts::new();
-        if sources.iter().any(|s| s.is_empty()) {
-            return out;
-        }
-        let extra = usize::from(self.uses_undefined);
-        let wild = !self.equal.wild.is_empty();
-        let several = sources.iter().any(|s| s.len() > 1);
-        let mut named = None;
-        if several {
-            let names: SmallVec<[Term; 3]> = sources.iter().map(|s| self.contents(s)).collect();
-            let t = self.make(build(&names));
-            match self.terms.node(t) {
-                Value::Group(n) => out = self.equal.groups[n as usize].clone(),
-                _ => named = Some(t),
-            }
-        }
-        if wild || extra == 1 || several {
-            let undefined = self.undefined;
-            let pick = |s: &Facts, i: usize| s.get(i).copied().unwrap_or(undefined);
-            for_each_choice(sources, extra, MAX_LOOKUPS, pick, |list| {
-                if let Some(t) = self.find(build(list)) {
-                    self.note(&mut out, t);
-                }
-            });
-        }
-        // With values that may be anywhere, what is known may be about them only: the contents go on as well.
-        if out.is_empty() || wild {
-            let own = |s: &&Facts| s.iter().copied().find(|t| !self.equal.wild.contains(t));
-            let list: Option<SmallVec<[Term; 3]>> = sources.iter().map(own).collect();
-            if let Some(list) = list {
-                let t = self.make(build(&list));
-                if !self.note(&mut out, t) {
-                    add_fact(&mut out, t);
-                }
-            }
-        }
-        match named {
-            Some(t) if out.is_empty() => add_fact(&mut out, t),
-            Some(t) if out.len() > 1 => {
-                self.equal.group_names.insert(out.clone(), t);
-            }
-            _ => {}
-        }
-        out
-    }
-
     /// Whether every lane holds the same: what only operations over all lanes, words of the streams, constants and the
     /// number of the thread make.
     pub fn is_uniform(&self, t: Term) -> bool {
@@ -551,8 +381,7 @@ impl Values {
             Const(_) | Word(..) | Side(..) | Read(..) | Zero(Op::Tidx | Op::Barrierid) => true,
             // What all lanes get from one, or from all of them.
             Spread(true, _) | One(Op::Ballot | Op::Bcastf | Op::Alleq | Op::Allfeq, ..) => true,
-            Undefined | Payload(_) | Param(..) | Loaded(..) | Samples(..) | Unknown(..) | Group(_)
-            | Zero(_) => false,
+            Undefined | Payload(_) | Param(..) | Loaded(..) | Samples(..) | Unknown(..) | Zero(_) => false,
             // One row, but a column for each lane (12.3).
             One(op, ..) if op.is_vpm_read() => false,
             v => v.children().iter().all(|&c| self.is_uniform(c)),
@@ -575,7 +404,6 @@ impl Values {
             Value::Loaded(i, k, _) => format!("loaded {i}.{k}"),
             Value::Samples(n, b) => format!("flags {}.{n}", b.0),
             Value::Unknown(n, _) => format!("unknown {n}"),
-            Value::Group(n) => format!("contents {n}"),
             Value::Side(a, k) => format!("side({}, {k})", of(a)),
             Value::Zero(op) => op.name().to_owned(),
             Value::One(op, u, a) => format!("{}{}({})", op.name(), u.name(), of(a)),
@@ -595,42 +423,6 @@ impl Values {
             Value::Float(p, _, [a, b]) => format!("fcmp.{}({}, {})", p.name(), of(a), of(b)),
             Value::Not(a) => format!("not({})", of(a)),
             Value::Both([a, b]) => format!("both({}, {})", of(a), of(b)),
-        }
-    }
-
-    /// Contents as text.
-    pub fn facts_text(&self, facts: &Facts, depth: u32) -> String {
-        let list: Vec<String> = facts.iter().map(|&t| self.text(t, depth)).collect();
-        if list.is_empty() { "something unknown".to_owned() } else { list.join(" = ") }
-    }
-
-    /// Whether contents with these facts may stand for a value of the machine code.
-    pub fn is(&self, facts: &Facts, wanted: Term) -> bool {
-        wanted == self.undefined || facts.contains(&self.name(wanted))
-    }
-}
-
-/// Goes through the combinations of one fact of each source, `extra` more for each.
-fn for_each_choice(
-    sources: &[&Facts],
-    extra: usize,
-    limit: usize,
-    pick: impl Fn(&Facts, usize) -> Term,
-    mut f: impl FnMut(&[Term]),
-) {
-    let mut index: SmallVec<[usize; 3]> = smallvec![0; sources.len()];
-    for _ in 0..limit {
-        let list: SmallVec<[Term; 3]> = index.iter().zip(sources).map(|(&i, s)| pick(s, i)).collect();
-        f(&list);
-        let mut k = 0;
-        loop {
-            let Some(i) = index.get_mut(k) else { return };
-            *i += 1;
-            if *i < sources[k].len() + extra {
-                break;
-            }
-            *i = 0;
-            k += 1;
         }
     }
 }

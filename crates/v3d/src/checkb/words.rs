@@ -15,9 +15,9 @@ use crate::magic;
 use crate::mops::MemClass;
 use kempe_ir::Stage;
 use kempe_mir::UniformSource;
-use kempe_mir::symbolic::{Facts, Term, add_fact};
+use kempe_mir::symbolic::{Facts, Term};
 use kempe_ra::Block;
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 use std::collections::VecDeque;
 
 /// How much of an expression a message shows.
@@ -28,13 +28,16 @@ pub(super) const REGISTERS: usize = 72;
 pub(super) const FLAG_A: usize = 70;
 const FLAG_B: usize = 71;
 
-/// What is known between instructions.
+/// A place that holds a predicate.
+pub(super) fn is_flag(place: usize) -> bool {
+    place == FLAG_A || place == FLAG_B
+}
+
+/// What is known between blocks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct State {
-    pub regs: Vec<Facts>,
-    pub slots: Vec<Facts>,
-    /// Values that any place may hold so far ([`Values::enter`]).
-    pub wild: Facts,
+    /// What the machine code has in every register and flag, and in every spill slot.
+    pub places: Vec<Facts>,
     /// Position in the uniform stream.
     pub uniform: usize,
     /// Classes of stores that have not been waited for.
@@ -42,6 +45,20 @@ pub(super) struct State {
     pub given: Given,
     /// The next switch is the end of the program.
     pub last_section: bool,
+}
+
+impl State {
+    /// Forgets what places are not known to hold in the other state.
+    pub fn narrow(&mut self, other: &State) {
+        for (facts, other) in self.places.iter_mut().zip(&other.places) {
+            facts.retain(|t| other.binary_search(t).is_ok());
+        }
+    }
+
+    /// Whether no place is known to hold more than it is in the other state.
+    pub fn is_within(&self, other: &State) -> bool {
+        self.places.iter().zip(&other.places).all(|(x, y)| x.iter().all(|t| y.binary_search(t).is_ok()))
+    }
 }
 
 /// What a vertex program has given so far, on some path.
@@ -100,7 +117,7 @@ pub(super) struct Program<'a> {
 /// The multiply register: what a umul24 would add.
 pub(super) enum Rtop {
     Zero,
-    Half(Facts, Facts),
+    Half(Term, Term),
     Lost,
 }
 
@@ -110,15 +127,17 @@ pub(super) struct Machine<'a> {
     pub(super) block: Block,
     pub(super) behaviour: &'a Behaviour,
     pub(super) s: &'a mut State,
+    /// Contents of registers, flags and spill slots.
+    pub(super) places: Vec<Term>,
     pub(super) word: usize,
     pub(super) rtop: Rtop,
     pub(super) config: u32,
-    pub(super) data: SmallVec<[(Facts, Option<Facts>); 4]>,
+    pub(super) data: SmallVec<[(Term, Option<Term>); 4]>,
     /// Configuration words and coordinates of an access of the texture unit.
     pub(super) texture: SmallVec<[UniformSource; 3]>,
     pub(super) coordinates: SmallVec<[(u8, Write); 4]>,
-    pub(super) results: VecDeque<Facts>,
-    pub(super) side: Option<(Facts, u8)>,
+    pub(super) results: VecDeque<Term>,
+    pub(super) side: Option<(Term, u8)>,
     pub(super) matched: Vec<bool>,
     pub(super) first_unmatched: usize,
     pub(super) fence: u32,
@@ -133,8 +152,8 @@ pub(super) type Done<T> = Result<T, Stop>;
 
 /// A result on its way.
 pub(super) struct Write {
-    pub value: Facts,
-    pub cond: Option<Facts>,
+    pub value: Term,
+    pub cond: Option<Term>,
 }
 
 pub(super) fn index(l: Loc) -> usize {
@@ -144,21 +163,26 @@ pub(super) fn index(l: Loc) -> usize {
     }
 }
 
-/// Executes the words `from..to` of a block.
+/// Executes the words of a block. `made`: expressions that the machine code makes in their reach.
 pub(super) fn run(
     p: &Program,
     v: &mut Values,
     block: Block,
     behaviour: &Behaviour,
     s: &mut State,
+    made: &[Term],
     range: std::ops::Range<usize>,
 ) -> Done<WordsLeave> {
+    let facts: Vec<&Facts> = s.places.iter().collect();
+    let places = v.enter(block, &facts, made);
     let mut m = Machine {
         p,
         v,
         block,
         behaviour,
         s,
+        unknowns: places.len() as u32,
+        places,
         word: range.start,
         rtop: Rtop::Zero,
         config: u32::MAX,
@@ -170,7 +194,6 @@ pub(super) fn run(
         matched: vec![false; behaviour.effects.len()],
         first_unmatched: 0,
         fence: 0,
-        unknowns: 0,
         switch_in: 0,
         ending: false,
         barrier: false,
@@ -178,6 +201,8 @@ pub(super) fn run(
     };
     let leave = m.all(range)?;
     m.finish(&leave)?;
+    let Machine { v, s, places, .. } = m;
+    s.places = places.into_iter().map(|t| v.leave(t)).collect();
     Ok(leave)
 }
 
@@ -301,7 +326,7 @@ impl Machine<'_> {
             return Ok(true);
         }
         for r in 64..REGISTERS {
-            self.s.regs[r].clear();
+            self.places[r] = self.unknown();
         }
         if matches!(self.rtop, Rtop::Half(..)) {
             self.rtop = Rtop::Lost;
@@ -346,8 +371,9 @@ impl Machine<'_> {
             return self.stop("a branch that asks other lanes");
         }
         let mut predicates = SmallVec::new();
-        let held = self.s.regs[FLAG_A].clone();
+        let held = self.places[FLAG_A];
         let asked = if negate { self.negated(held) } else { held };
+        let asked: Vec<Term> = self.v.facts(asked).collect();
         for t in asked {
             let (t, flipped) = question(self.v, lane0, t);
             predicates.push((self.v.name(t), taken != flipped));
@@ -367,42 +393,25 @@ impl Machine<'_> {
 
     // ---- Instructions ----
 
-    pub(super) fn unknown(&mut self) -> Facts {
-        let t = self.v.make(Value::Unknown(self.unknowns, self.block));
+    /// Contents of which nothing is known.
+    pub(super) fn unknown(&mut self) -> Term {
         self.unknowns += 1;
-        smallvec![t]
+        self.v.make(Value::Unknown(self.unknowns - 1, self.block))
     }
 
-    /// Contents of a register.
-    fn register(&mut self, r: usize) -> Facts {
-        let facts = self.named(self.s.regs[r].clone());
-        self.s.regs[r].clone_from(&facts);
-        facts
-    }
-
-    /// What is not known, or is whatever somebody wants, gets a name, so that copies and exchanges of it are understood.
-    pub(super) fn named(&mut self, mut facts: Facts) -> Facts {
-        if facts.iter().all(|&t| self.v.is_wild(t)) {
-            for t in self.unknown() {
-                add_fact(&mut facts, t);
-            }
-        }
-        facts
-    }
-
-    fn read(&mut self, s: Source) -> Done<Facts> {
+    fn read(&mut self, s: Source) -> Done<Term> {
         Ok(match s {
             Source::Row(r) if r as usize >= self.p.rows => return self.stop("a row of another thread"),
-            Source::Row(r) => self.register(index(Loc::Row(r))),
-            Source::Acc(r) => self.register(index(Loc::Acc(r))),
+            Source::Row(r) => self.places[index(Loc::Row(r))],
+            Source::Acc(r) => self.places[index(Loc::Acc(r))],
             Source::Small(code) => match small_value(code) {
                 Some(c) => {
                     let t = self.v.constant(c);
-                    smallvec![self.v.name(t)]
+                    self.v.name(t)
                 }
                 None => return self.stop("an invalid immediate"),
             },
-            Source::None => Facts::new(),
+            Source::None => self.unknown(),
         })
     }
 
@@ -410,14 +419,14 @@ impl Machine<'_> {
         // Everything is read before anything is written.
         let add = self.part(&alu.add, None)?;
         let mul = self.part(&alu.mul, alu.rotate)?;
-        let old = self.s.regs[FLAG_A].clone();
+        let old = self.places[FLAG_A];
         for (part, done) in [(&alu.add, &add), (&alu.mul, &mul)] {
-            let Some((_, flag)) = done else { continue };
+            let Some((_, flag)) = *done else { continue };
             if part.push.is_some() {
-                self.s.regs[FLAG_B] = old.clone();
-                self.s.regs[FLAG_A] = flag.clone();
+                self.places[FLAG_B] = old;
+                self.places[FLAG_A] = flag;
             } else if let Some(u) = part.update {
-                self.s.regs[FLAG_A] = self.update(u, &old, flag);
+                self.places[FLAG_A] = self.update(u, old, flag);
             }
         }
         let mut written: SmallVec<[usize; 4]> = SmallVec::new();
@@ -440,13 +449,13 @@ impl Machine<'_> {
         written.sort_unstable();
         for pair in written.windows(2) {
             if pair[0] == pair[1] {
-                self.s.regs[pair[0]].clear();
+                self.places[pair[0]] = self.unknown();
             }
         }
         Ok(())
     }
 
-    fn signals(&mut self, signals: Signals, written: &mut SmallVec<[usize; 4]>) -> Done<Option<Facts>> {
+    fn signals(&mut self, signals: Signals, written: &mut SmallVec<[usize; 4]>) -> Done<Option<Term>> {
         let made = Signals::THRSW
             | Signals::LDVARY
             | Signals::LDTMU
@@ -469,13 +478,13 @@ impl Machine<'_> {
             addressed = Some(self.next_varying()?);
         }
         if signals.has(Signals::LDUNIF | Signals::LDUNIFA) {
-            let value = if signals.has(Signals::LDUNIF) { self.uniform_facts()? } else { self.next_side()? };
+            let value = if signals.has(Signals::LDUNIF) { self.uniform_word()? } else { self.next_side()? };
             let r = index(Loc::uniform(self.p.version));
-            self.s.regs[r] = value;
+            self.places[r] = value;
             written.push(r);
         }
         if signals.has(Signals::LDUNIFRF) {
-            addressed = Some(self.uniform_facts()?);
+            addressed = Some(self.uniform_word()?);
         }
         if signals.has(Signals::LDUNIFARF) {
             addressed = Some(self.next_side()?);
@@ -487,135 +496,122 @@ impl Machine<'_> {
         Ok(addressed)
     }
 
-    fn uniform_facts(&mut self) -> Done<Facts> {
+    fn uniform_word(&mut self) -> Done<Term> {
         let u = self.next_uniform()?;
         let t = self.v.uniform(u);
-        Ok(smallvec![self.v.name(t)])
+        Ok(self.v.name(t))
     }
 
-    fn next_side(&mut self) -> Done<Facts> {
-        let Some((facts, n)) = self.side.take() else {
+    fn next_side(&mut self) -> Done<Term> {
+        let Some((address, n)) = self.side.take() else {
             return self.stop("a side-band word without an address");
         };
-        let here = self.behaviour.sides.iter().any(|&(a, count)| n < count && self.v.is(&facts, a));
-        if !here && !self.v.may_read_again(&facts, n) {
+        let here = self.behaviour.sides.iter().any(|&(a, count)| n < count && self.v.is(address, a));
+        if !here && !self.v.may_read_again(address, n) {
             return self.stop("a side-band word that the program does not read");
         }
-        let value = self.v.combine(&[&facts], &|t| Value::Side(t[0], n));
-        self.side = Some((facts, n.saturating_add(1)));
+        let value = self.v.combine(&[address], &|t| Value::Side(t[0], n));
+        self.side = Some((address, n.saturating_add(1)));
         Ok(value)
     }
 
     /// The result of a part and the flag that it delivers.
-    fn part(&mut self, p: &Part, rotation: Option<u8>) -> Done<Option<(Write, Facts)>> {
+    fn part(&mut self, p: &Part, rotation: Option<u8>) -> Done<Option<(Write, Term)>> {
         if p.is_nop() {
             return Ok(None);
         }
         let cond = match p.cond {
             None => None,
-            Some(Cond::IfA) => Some(self.s.regs[FLAG_A].clone()),
-            Some(Cond::IfB) => Some(self.s.regs[FLAG_B].clone()),
-            Some(Cond::IfNa) => Some(self.negated(self.s.regs[FLAG_A].clone())),
-            Some(Cond::IfNb) => Some(self.negated(self.s.regs[FLAG_B].clone())),
+            Some(Cond::IfA) => Some(self.places[FLAG_A]),
+            Some(Cond::IfB) => Some(self.places[FLAG_B]),
+            Some(Cond::IfNa) => Some(self.negated(self.places[FLAG_A])),
+            Some(Cond::IfNb) => Some(self.negated(self.places[FLAG_B])),
         };
-        let mut s: SmallVec<[Facts; 2]> = SmallVec::new();
+        let mut s: SmallVec<[Term; 2]> = SmallVec::new();
         for k in 0..p.op.sources() {
             s.push(self.read(p.src[k])?);
         }
         // Only moves of accumulators are made with a rotation; what it does to rows is another matter (8.5).
         let turns = rotation.filter(|_| p.op == Op::Mov && matches!(p.src[0], Source::Acc(0..=3)));
         if let (Some(code), Some(first)) = (turns, s.first_mut()) {
-            *first = self.turned(code, first)?;
+            *first = self.turned(code, *first)?;
         }
         let rotated = rotation.is_some() && turns.is_none();
-        let sources: SmallVec<[&Facts; 2]> = s.iter().collect();
         let mut value = match p.op {
             Op::Tmuwt => {
                 self.s.stores = 0;
-                Facts::new()
+                self.unknown()
             }
             Op::Multop => {
                 self.rtop = match (&cond, s.as_slice()) {
-                    (None, [a, b]) if !rotated => Rtop::Half(a.clone(), b.clone()),
+                    (None, &[a, b]) if !rotated => Rtop::Half(a, b),
                     _ => Rtop::Lost,
                 };
-                Facts::new()
+                self.unknown()
             }
             Op::Umul24 => {
                 let rtop = std::mem::replace(&mut self.rtop, Rtop::Zero);
                 match rtop {
-                    Rtop::Zero => {
-                        self.v.combine(&sources, &|t| Value::Two(Op::Umul24, p.unpack, [t[0], t[1]]))
-                    }
+                    Rtop::Zero => self.v.combine(&s, &|t| Value::Two(Op::Umul24, p.unpack, [t[0], t[1]])),
                     Rtop::Half(a, b) => {
                         if cond.is_some() {
                             self.rtop = Rtop::Lost;
                         }
-                        let same = |x: &Facts, y: &Facts| x == y;
-                        if (same(&a, &s[0]) && same(&b, &s[1])) || (same(&a, &s[1]) && same(&b, &s[0])) {
-                            self.v.combine(&sources, &|t| Value::Product([t[0], t[1]]))
+                        if s[..] == [a, b] || s[..] == [b, a] {
+                            self.v.combine(&s, &|t| Value::Product([t[0], t[1]]))
                         } else {
-                            Facts::new()
+                            self.unknown()
                         }
                     }
-                    Rtop::Lost => Facts::new(),
+                    Rtop::Lost => self.unknown(),
                 }
             }
-            Op::Msf | Op::Setmsf | Op::LdvpmvIn | Op::Stvpmv | Op::Vpmwt => self.of_stage(p, &cond, &s)?,
+            Op::Msf | Op::Setmsf | Op::LdvpmvIn | Op::Stvpmv | Op::Vpmwt => self.of_stage(p, cond, &s)?,
             op if op.has_effect() || !is_made(self.p.stage, op) || op == Op::Nop => {
                 return self.stop(format!("{} is not made", op.name()));
             }
             Op::Vfla | Op::Vflna => {
                 let (zero, set) = (self.v.constant(0), self.v.constant(FLAG_SET));
                 let sides = if p.op == Op::Vfla { [set, zero] } else { [zero, set] };
-                let a = self.s.regs[FLAG_A].clone();
-                self.v.combine(&[&a], &|t| Value::Choice(t[0], sides))
+                self.v.combine(&[self.places[FLAG_A]], &|t| Value::Choice(t[0], sides))
             }
-            // A move in the ADD part of 4.2 (section 16): the facts of its two sources belong together.
-            Op::Or if p.src[0] == p.src[1] && p.unpack == [Unpack::None; 2] => s[0].clone(),
             // Over the lanes that the condition selects.
-            Op::Ballot | Op::Bcastf | Op::Alleq | Op::Allfeq if cond.is_some() => Facts::new(),
+            Op::Ballot | Op::Bcastf | Op::Alleq | Op::Allfeq if cond.is_some() => self.unknown(),
             op => match operation(op, p.unpack, &[self.v.undefined; 2]) {
-                Some(_) => {
-                    self.v.combine(&sources, &|t| operation(op, p.unpack, t).unwrap_or(Value::Undefined))
-                }
-                None => Facts::new(),
+                Some(_) => self.v.combine(&s, &|t| operation(op, p.unpack, t).unwrap_or(Value::Undefined)),
+                None => self.unknown(),
             },
         };
         if rotated {
-            value.clear();
-        }
-        if value.is_empty() {
             value = self.unknown();
         }
         let flag = match p.push.or(p.update.map(Update::flag)) {
-            Some(_) if p.pack != Pack::None || rotation.is_some() => Facts::new(),
-            Some(which) => self.flag(p, which, &sources, &value),
-            None => Facts::new(),
+            Some(which) if p.pack == Pack::None && rotation.is_none() => self.flag(p, which, &s, value),
+            _ => self.unknown(),
         };
         // A write under a condition or into a half keeps the rest.
         let target = p.result().and_then(|d| d.loc(self.p.version)).map(index);
         if let Some(r) = target
             && (p.pack != Pack::None || cond.is_some())
         {
-            let old = self.register(r);
+            let old = self.places[r];
             if p.pack != Pack::None {
-                value = self.v.combine(&[&value, &old], &|t| Value::Packed(p.pack, t[0], t[1]));
+                value = self.v.combine(&[value, old], &|t| Value::Packed(p.pack, t[0], t[1]));
             }
-            if let Some(c) = &cond {
-                value = self.v.combine(&[c, &value, &old], &|t| Value::Choice(t[0], [t[1], t[2]]));
+            if let Some(c) = cond {
+                value = self.v.combine(&[c, value, old], &|t| Value::Choice(t[0], [t[1], t[2]]));
             }
         } else if p.pack != Pack::None {
-            value.clear();
+            value = self.unknown();
         }
         Ok(Some((Write { value, cond }, flag)))
     }
 
     /// Lane k gets lane k - count (8.5); 7.1 counts the other way.
-    fn turned(&mut self, code: u8, value: &Facts) -> Done<Facts> {
+    fn turned(&mut self, code: u8, value: Term) -> Done<Term> {
         if code == 0 {
-            let count = self.register(index(Loc::Acc(5)));
-            return Ok(self.v.combine(&[&count, value], &|t| Value::Turned([t[0], t[1]])));
+            let count = self.places[index(Loc::Acc(5))];
+            return Ok(self.v.combine(&[count, value], &|t| Value::Turned([t[0], t[1]])));
         }
         if code > 31 {
             return self.stop("an invalid rotation count");
@@ -624,37 +620,37 @@ impl Machine<'_> {
         Ok(self.v.combine(&[value], &|t| Value::Two(Op::Rot, [Unpack::None; 2], [t[0], count])))
     }
 
-    fn negated(&mut self, f: Facts) -> Facts {
-        self.v.combine(&[&f], &|t| Value::Not(t[0]))
+    fn negated(&mut self, flag: Term) -> Term {
+        self.v.combine(&[flag], &|t| Value::Not(t[0]))
     }
 
     /// Section 7.3.
-    fn flag(&mut self, p: &Part, which: Push, s: &[&Facts], value: &Facts) -> Facts {
+    fn flag(&mut self, p: &Part, which: Push, s: &[Term], value: Term) -> Term {
         match (p.op, which) {
             (Op::Fcmp, _) => self.v.combine(s, &|t| Value::Float(which, p.unpack, [t[0], t[1]])),
-            (_, Push::C) if p.unpack != [Unpack::None; 2] => Facts::new(),
+            (_, Push::C) if p.unpack != [Unpack::None; 2] => self.unknown(),
             (Op::Sub, Push::C) => self.v.combine(s, &|t| Value::Below([t[0], t[1]])),
             (Op::Min, Push::C) => self.v.combine(s, &|t| Value::Less([t[1], t[0]])),
             (Op::Add, Push::C) => self.v.combine(s, &|t| Value::Carry([t[0], t[1]])),
-            (_, Push::C) => Facts::new(),
+            (_, Push::C) => self.unknown(),
             (op, Push::Z) if has_integer_flags(op) => self.v.combine(&[value], &|t| Value::IsZero(t[0])),
             (op, Push::N) if has_integer_flags(op) => self.v.combine(&[value], &|t| Value::IsNegative(t[0])),
-            _ => Facts::new(),
+            _ => self.unknown(),
         }
     }
 
     /// Section 7.1: and, and not, nor not, nor.
-    fn update(&mut self, u: Update, a: &Facts, flag: &Facts) -> Facts {
+    fn update(&mut self, u: Update, a: Term, flag: Term) -> Term {
         let (nor, not) = match u as u8 & 3 {
             0 => (false, false),
             1 => (false, true),
             2 => (true, true),
             _ => (true, false),
         };
-        let a = if nor { self.negated(a.clone()) } else { a.clone() };
+        let a = if nor { self.negated(a) } else { a };
         // not (A or F) = not A and not F.
-        let flag = if not != nor { self.negated(flag.clone()) } else { flag.clone() };
-        self.v.combine(&[&a, &flag], &|t| Value::Both([t[0], t[1]]))
+        let flag = if not != nor { self.negated(flag) } else { flag };
+        self.v.combine(&[a, flag], &|t| Value::Both([t[0], t[1]]))
     }
 
     fn deliver(&mut self, to: Dest, w: Write, written: &mut SmallVec<[usize; 4]>) -> Done<()> {
@@ -683,15 +679,15 @@ impl Machine<'_> {
                 if w.cond.is_some() {
                     return self.stop("a side-band address under a condition");
                 }
-                let here = self.behaviour.sides.iter().any(|&(a, _)| self.v.is(&w.value, a));
-                if !here && !self.v.may_read_again(&w.value, 0) {
+                let here = self.behaviour.sides.iter().any(|&(a, _)| self.v.is(w.value, a));
+                if !here && !self.v.may_read_again(w.value, 0) {
                     return self.stop("a side-band address that the program does not have");
                 }
                 self.side = Some((w.value, 0));
             }
             Dest::Magic(magic::SYNCB) => {
                 let number = self.v.make(Value::Zero(Op::Barrierid));
-                if w.cond.is_some() || !w.value.contains(&number) {
+                if w.cond.is_some() || !self.v.is(w.value, number) {
                     return self.stop("a barrier without its number");
                 }
                 self.reach_barrier()?;
@@ -699,19 +695,19 @@ impl Machine<'_> {
             // A broadcast of the first lane (of a quad, of all) leaves what is the same in all lanes as it is.
             Dest::Magic(n @ (magic::QUAD | magic::REP)) => {
                 let r = index(Loc::uniform(self.p.version));
-                self.s.regs[r] = if w.cond.is_some() {
-                    Facts::new()
-                } else if w.value.iter().any(|&t| self.v.is_uniform(t)) {
+                self.places[r] = if w.cond.is_some() {
+                    self.unknown()
+                } else if self.v.facts(w.value).any(|t| self.v.is_uniform(t)) {
                     w.value
                 } else {
-                    self.v.combine(&[&w.value], &|t| Value::Spread(n == magic::REP, t[0]))
+                    self.v.combine(&[w.value], &|t| Value::Spread(n == magic::REP, t[0]))
                 };
                 written.push(r);
             }
             _ => match to.loc(self.p.version) {
                 Some(l) => {
                     let r = index(l);
-                    self.s.regs[r] = w.value;
+                    self.places[r] = w.value;
                     written.push(r);
                 }
                 None => return self.stop("a write to a place that is not used"),
