@@ -57,6 +57,7 @@ struct Scan<'a> {
     nodes: Vec<Node>,
     /// Instructions that count as tight.
     tight: &'a [Tight],
+    work: &'a mut Work,
 }
 
 #[expect(clippy::too_many_arguments, reason = "one call; each is a table that the scan reads")]
@@ -69,6 +70,7 @@ pub(crate) fn scan(
     costs: &Costs,
     units: usize,
     tight: &[Tight],
+    work: &mut Work,
 ) -> Result<Placed, Stuck> {
     let count = code.vregs.len();
     let mut scan = Scan {
@@ -94,6 +96,7 @@ pub(crate) fn scan(
         op_units: Vec::new(),
         nodes: Vec::new(),
         tight,
+        work,
     };
     for &block in &graph.rpo {
         scan.enter(block)?;
@@ -390,7 +393,9 @@ impl Scan<'_> {
     fn step(&mut self, step: u32) -> Result<(), Stuck> {
         let code = self.code;
         let info = &code.steps[step as usize];
+        self.work.placed += 1;
         if !self.try_as_is(info) {
+            self.work.settled += 1;
             self.settle_step(step)?;
         }
         for (k, op) in info.ops().enumerate() {
