@@ -33,7 +33,7 @@ pub fn run_case(kind: Kind, file: &RegisterFile, seed: u64, size: u32, tally: &m
     let mut rng = Rng::new(seed ^ 0x11a1);
     for limit in [None, Some(rng.range(1, 40)), Some(rng.range(1, 12))] {
         let force_spill = limit.is_some() && rng.chance(10);
-        let options = Options { max_registers: limit, force_spill };
+        let options = Options { max_registers: limit, force_spill, ..Options::default() };
         let name = format!("{kind:?} seed {seed} limit {limit:?} force {force_spill}");
         match allocate(file, &program, &Costs::default(), &options) {
             Ok(allocation) => {

@@ -33,7 +33,11 @@ fn the_checker_sees_every_mistake_that_shows() {
         for seed in 1000..1060 {
             let program = program_of(kind, seed, 40);
             let mut rng = Rng::new(seed);
-            let options = Options { max_registers: Some(rng.range(6, 20)), force_spill: rng.chance(20) };
+            let options = Options {
+                max_registers: Some(rng.range(6, 20)),
+                force_spill: rng.chance(20),
+                ..Options::default()
+            };
             let Ok(allocation) = allocate(&file, &program, &Costs::default(), &options) else { continue };
             for _ in 0..8 {
                 let (wrong, what) = mutate(&file, &program, &allocation, &mut rng);
