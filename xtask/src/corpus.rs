@@ -75,14 +75,18 @@ fn bits(ty: &str, value: &str) -> Option<u64> {
 }
 
 impl Entry {
-    /// The module in source form, specialised with its suggested values.
-    pub fn module(&self) -> Result<Module, String> {
+    /// All modules of the file in source form, one for each entry point, specialised with the suggested values.
+    pub fn modules(&self) -> Result<Vec<Module>, String> {
         let bytes = std::fs::read(&self.path).map_err(|e| e.to_string())?;
         let options =
             kempe_front::Options { spec: self.suggested.clone(), ..kempe_front::Options::default() };
-        let modules = kempe_front::compile(&self.file, &bytes, kempe_front::Language::Spirv, &options)
-            .map_err(|e| e.to_string())?;
-        modules.into_iter().next().ok_or_else(|| "no entry point".to_owned())
+        kempe_front::compile(&self.file, &bytes, kempe_front::Language::Spirv, &options)
+            .map_err(|e| e.to_string())
+    }
+
+    /// The first of them.
+    pub fn module(&self) -> Result<Module, String> {
+        self.modules()?.into_iter().next().ok_or_else(|| "no entry point".to_owned())
     }
 
     /// It uses images or textures.

@@ -7,6 +7,7 @@
 //!     cargo xtask mutate [--count N]   changes correct results in one thing: do the judges object?
 //!     cargo xtask quality              docs/quality.md: our code beside the reference figures
 //!     cargo xtask survey [--all]       compiles the compute modules of the corpus: how many, how fast, why not
+//!     cargo xtask sweep [--quick]      compiles the corpus at many register limits, and runs a part of it
 //!     cargo xtask simulate [-v]        runs corpus modules on the simulator against the interpreter
 //!     cargo xtask vulkan [FILE]...     the interpreter against a Vulkan driver on the CPU (tools/vulkan-compare)
 //! ```
@@ -21,6 +22,7 @@ mod quality;
 mod simulate;
 mod stages;
 mod survey;
+mod sweep;
 
 use std::process::ExitCode;
 
@@ -36,9 +38,12 @@ fn main() -> ExitCode {
         "mutate" => mutate::run(&args),
         "survey" => survey::run(&args),
         "simulate" => simulate::run(&args),
+        "sweep" => sweep::run(&args),
         "vulkan" => vulkan(&args),
         _ => {
-            eprintln!("usage: cargo xtask oracles|fuzz|coverage|mutate|quality|survey|simulate|vulkan ...");
+            eprintln!(
+                "usage: cargo xtask oracles|fuzz|coverage|mutate|quality|survey|sweep|simulate|vulkan ..."
+            );
             ExitCode::from(2)
         }
     }

@@ -274,7 +274,7 @@ pub fn executed(made: &judge::Made, inputs: &Inputs, schedule: u64) -> Result<u6
 }
 
 /// A check on what `differ` means for stages: anything that somebody sees.
-fn seen(ran: &Ran) -> (Vec<Vec<u8>>, Vec<Option<u32>>) {
+pub fn seen(ran: &Ran) -> (Vec<Vec<u8>>, Vec<Option<u32>>) {
     (ran.memory.clone(), ran.stage.values.values().flatten().copied().collect())
 }
 

@@ -2,7 +2,9 @@
 //!
 //! `cargo run --release -p kempe-ra --example fuzz -- --count 1000 --seed 1`
 //!
-//! `--show KIND` (0 to 4) prints one case, seed `--seed`, instead, at `--limit N` and with `--force 1`.
+//! `--files random`: each on a register file of its own, made from its seed, instead of the synthetic ones (`--files fixed`).
+//!
+//! `--show KIND` (0 to 4, or 5 for a random file) prints one case, seed `--seed`, instead, at `--limit N` and with `--force 1`.
 
 #[path = "../testing/mod.rs"]
 mod testing;
@@ -10,31 +12,35 @@ mod testing;
 use std::time::Instant;
 
 use kempe_ra::*;
-use testing::case::{KINDS, Tally, program_of, run_case};
+use testing::case::{KINDS, Tally, program_of, run_case, run_random};
 use testing::dump::dump;
+use testing::generate::Kind;
 
 fn main() {
-    let (mut count, mut seed, mut size, mut show, mut limit, mut force) =
-        (1000u64, 1u64, 0u32, None, None, false);
+    let (mut count, mut seed, mut size, mut show, mut limit, mut force, mut random) =
+        (1000u64, 1u64, 0u32, None, None, false, false);
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
-        let value: Option<u64> = args.next().and_then(|text| text.parse().ok());
+        let text = args.next().unwrap_or_default();
+        let value: Option<u64> = text.parse().ok();
         match (arg.as_str(), value) {
+            ("--files", None) if matches!(text.as_str(), "random" | "fixed") => random = text == "random",
             ("--count", Some(value)) => count = value,
             ("--seed", Some(value)) => seed = value,
             ("--size", Some(value)) => size = value as u32,
-            ("--show", Some(value)) if (value as usize) < KINDS.len() => show = Some(KINDS[value as usize]),
+            ("--show", Some(value)) if value as usize <= KINDS.len() => show = Some(value as usize),
             ("--limit", Some(value)) => limit = Some(value as u32),
             ("--force", Some(value)) => force = value != 0,
             _ => {
                 eprintln!(
-                    "usage: fuzz [--count N] [--seed S] [--size INSTRUCTIONS] [--show KIND [--limit N]]"
+                    "usage: fuzz [--files fixed|random] [--count N] [--seed S] [--size INSTRUCTIONS] [--show KIND [--limit N]]"
                 );
                 std::process::exit(2);
             }
         }
     }
     if let Some(kind) = show {
+        let kind = KINDS.get(kind).copied().unwrap_or(Kind::Random(seed));
         let program = program_of(kind, seed, size);
         let options = Options { max_registers: limit, force_spill: force, ..Options::default() };
         let result = allocate(&kind.file(), &program, &Costs::default(), &options);
@@ -44,24 +50,30 @@ fn main() {
     }
     let start = Instant::now();
     let mut bad = 0;
-    for kind in KINDS {
-        let file = kind.file();
+    let kinds: Vec<Option<Kind>> = if random { vec![None] } else { KINDS.into_iter().map(Some).collect() };
+    for kind in kinds {
         let begin = Instant::now();
         let mut tally = Tally::default();
+        let file = kind.map(Kind::file);
         for case in seed..seed + count {
-            run_case(kind, &file, case, size, &mut tally);
+            match kind.zip(file.as_ref()) {
+                Some((kind, file)) => run_case(kind, file, case, size, &mut tally),
+                None => run_random(case, size, &mut tally),
+            }
         }
+        let name = kind.map_or("random files".to_owned(), |kind| format!("{kind:?}"));
         for text in tally.bad.iter().take(20) {
             println!("{text}");
         }
         bad += tally.bad.len();
         println!(
-            "{kind:?}: seeds {seed} to {}, {} allocated ({} with memory edits, {} edits), {} refused, {} bad, {:.1} s",
+            "{name}: seeds {seed} to {}, {} allocated ({} with memory edits, {} edits), {} refused ({} of them left out), {} bad, {:.1} s",
             seed + count - 1,
             tally.allocated,
             tally.with_memory,
             tally.edits,
             tally.refused,
+            tally.apart,
             tally.bad.len(),
             begin.elapsed().as_secs_f64()
         );

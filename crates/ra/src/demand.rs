@@ -326,8 +326,14 @@ impl Limits {
 
     fn node_bounds(&self, node: &Node, clobbers: ClobberId) -> u64 {
         let class = match node.fixed {
+            // A wide place counts where all of it lies.
+            Some(unit) if node.size > 1 => {
+                let place = UnitMask::run(unit, node.size as u32);
+                let around = self.bounds.iter().enumerate().filter(|(_, bound)| place.is_subset_of(bound));
+                return around.fold(0, |bits, (index, _)| bits | 1 << index);
+            }
             Some(unit) => self.unit_class[unit.0 as usize],
-            None if node.main => self.class(node.set, clobbers),
+            None if node.spared => self.class(node.set, clobbers),
             None => self.class(node.set, ClobberId(0)),
         };
         self.in_bounds[class as usize]
@@ -348,8 +354,10 @@ pub(crate) struct Node {
     /// Part of a vector operand.
     pub vector: Option<VectorPart>,
     pub size: u8,
-    /// The value lives on in this place, so the step's clobbers must not reach it.
+    /// The value lives on in this place.
     pub main: bool,
+    /// The step's clobbers must not reach this place: the value lives on, or a memory edit takes its parts one after the other.
+    pub spared: bool,
     /// The def of this node is written before the uses are read.
     pub early: bool,
     /// When the place is taken: [`READING`], [`WRITING`] or both; or how it is named ([`EARLY`], [`IDLE`]).
@@ -381,6 +389,12 @@ fn overlap(a: Unit, a_size: u8, b: Unit, b_size: u8) -> bool {
     a.0 < b.0 + b_size as u16 && b.0 < a.0 + a_size as u16
 }
 
+/// A memory edit of a wide value is one for each part, and each destroys what memory edits destroy: no part may stand there.
+pub(crate) fn in_parts(code: &Code, step: &Step) -> bool {
+    let wide = || code.vregs[code.ops[step.first_op as usize].vreg.0 as usize].size > 1;
+    matches!(step.kind, StepKind::Store(_) | StepKind::Fill(_)) && wide()
+}
+
 /// What a step needs besides the values that live through it without being mentioned.
 ///
 /// `tight` keeps what lives on out of vectors, wide and fixed places, and counts everything in both phases.
@@ -409,6 +423,7 @@ pub(crate) fn nodes(code: &Code, limits: &Limits, step: &Step, tight: bool, out:
                     vector: op.vector,
                     size: code.vregs[op.vreg.0 as usize].size,
                     main: false,
+                    spared: false,
                     early: false,
                     phases: IDLE,
                     counts: 0,
@@ -429,6 +444,7 @@ pub(crate) fn nodes(code: &Code, limits: &Limits, step: &Step, tight: bool, out:
                 vector: None,
                 size: info.size,
                 main: true,
+                spared: true,
                 early: false,
                 phases: BOTH,
                 counts: BOTH,
@@ -474,6 +490,7 @@ pub(crate) fn nodes(code: &Code, limits: &Limits, step: &Step, tight: bool, out:
                 vector: op.vector,
                 size: info.size,
                 main: false,
+                spared: in_parts(code, step),
                 early: tie.is_some() && early_tie(index),
                 phases: match tie {
                     Some(_) if early_tie(index) => BOTH | EARLY,
@@ -484,7 +501,7 @@ pub(crate) fn nodes(code: &Code, limits: &Limits, step: &Step, tight: bool, out:
             }),
         }
     }
-    place_defs(code, limits, ops, out);
+    place_defs(code, limits, step, out);
     if tight {
         for node in out.iter_mut().filter(|node| node.phases != IDLE) {
             node.counts = BOTH;
@@ -507,7 +524,7 @@ fn fits(limits: &Limits, step: &Step, node: &Node, op: &Operand) -> bool {
     } else {
         return false;
     };
-    let spared = if node.main { limits.clobber_mask(step.clobbers) } else { UnitMask::EMPTY };
+    let spared = if node.spared { limits.clobber_mask(step.clobbers) } else { UnitMask::EMPTY };
     match (node.fixed, op.fixed) {
         (Some(a), Some(b)) => a == b,
         (Some(unit), None) | (None, Some(unit)) => {
@@ -525,7 +542,8 @@ fn narrow(limits: &Limits, node: &mut Node, op: &Operand) {
     node.vector = node.vector.or(op.vector);
 }
 
-fn place_defs(code: &Code, limits: &Limits, ops: &[Operand], out: &mut Vec<Node>) {
+fn place_defs(code: &Code, limits: &Limits, step: &Step, out: &mut Vec<Node>) {
+    let ops = &code.ops[step.ops()];
     let plain = |index: usize, op: &Operand| Node {
         value: NONE,
         ops: SmallVec::from_slice(&[index as u8]),
@@ -535,6 +553,7 @@ fn place_defs(code: &Code, limits: &Limits, ops: &[Operand], out: &mut Vec<Node>
         vector: op.vector,
         size: code.vregs[op.vreg.0 as usize].size,
         main: false,
+        spared: in_parts(code, step),
         early: op.kind == OperandKind::EarlyDef,
         phases: if op.kind == OperandKind::EarlyDef { BOTH | EARLY } else { WRITING },
         counts: if op.kind == OperandKind::EarlyDef { BOTH } else { WRITING },

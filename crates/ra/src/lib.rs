@@ -118,6 +118,7 @@ pub fn allocate(
     }
     let mut allocation = match found {
         Some(allocation) => allocation,
+        None if options.no_memory => return Err(Failure::NeedsMemory { pressure: job.max_pressure }),
         None => job.with_memory(code)?,
     };
     job.work.check_visits =

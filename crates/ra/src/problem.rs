@@ -216,6 +216,8 @@ pub struct Options {
     /// At most this many units of each set backed by memory (after `edit_reserved`). Units that memory edits
     /// destroy are not counted and stay; units that a fixed operand names are kept first.
     pub max_registers: Option<u32>,
+    /// Nothing may go to memory: where that is not enough, the answer is [`Failure::NeedsMemory`], before any place is given out.
+    pub no_memory: bool,
     /// Spill every value that may be spilled (for tests): as if the limit were the smallest that still works.
     pub force_spill: bool,
     /// What gives out the registers.
@@ -359,6 +361,9 @@ pub enum Failure {
     /// More is live at once than fits, even after spilling everything: the instruction and what is live there.
     #[expect(missing_docs, reason = "the names of the fields say it")]
     OutOfRegisters { at: Inst, set: SetId, live: Vec<VReg> },
+    /// It does not fit without memory, which [`Options::no_memory`] rules out; the highest pressure of any set.
+    #[expect(missing_docs, reason = "the name of the field says it")]
+    NeedsMemory { pressure: u32 },
     /// The problem itself is malformed (a critical edge, a use without definition, an operand outside its set).
     Malformed(String),
     /// The allocator made a mistake and checker A saw it: instruction, operand, what was expected, what was found.
@@ -377,6 +382,9 @@ impl std::fmt::Display for Failure {
                     set.0,
                     live.len()
                 )
+            }
+            Failure::NeedsMemory { pressure } => {
+                write!(f, "not without memory: {pressure} units are needed at once")
             }
             Failure::Malformed(text) => write!(f, "malformed allocation problem: {text}"),
             Failure::CheckFailed(text) => write!(f, "register allocation is wrong: {text}"),

@@ -7,7 +7,7 @@
 use smallvec::SmallVec;
 
 use crate::code::*;
-use crate::demand::{Limits, Node, Tight, nodes};
+use crate::demand::{Limits, Node, Tight, in_parts, nodes};
 use crate::graph::{Graph, NONE};
 use crate::liveness::Liveness;
 use crate::masks::{MAX_UNITS, UnitMask};
@@ -473,7 +473,8 @@ impl Scan<'_> {
             self.op_units[index] = unit;
         }
         let clobbered = self.limits.clobber_mask(info.clobbers);
-        if self.occupied.minus(&dying).intersects(&clobbered) {
+        let spared = if in_parts(code, info) { clobbered } else { UnitMask::EMPTY };
+        if self.occupied.minus(&dying.minus(&spared)).intersects(&clobbered) {
             return false;
         }
         let mut free = UnitMask::EMPTY;
@@ -499,7 +500,7 @@ impl Scan<'_> {
                     free_early = all.minus(&self.occupied);
                 }
                 let vreg = op.vreg.0;
-                let mask = self.limits.sets[op.set.0 as usize];
+                let mask = self.limits.sets[op.set.0 as usize].minus(&spared);
                 if op.vector.is_some() {
                     if !self.choose_window(ops, index, &mut free, &mut free_early) {
                         return false;

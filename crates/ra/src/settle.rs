@@ -45,7 +45,10 @@ pub(crate) fn node_item(code: &Code, limits: &Limits, step: &Step, node: &Node) 
     }
     if node.main {
         let home = code.vregs[node.value as usize].home;
-        mask = mask.and(&limits.sets[home.0 as usize]).minus(&limits.clobber_mask(step.clobbers));
+        mask = mask.and(&limits.sets[home.0 as usize]);
+    }
+    if node.spared {
+        mask = mask.minus(&limits.clobber_mask(step.clobbers));
     }
     let vreg = if node.def != NONE {
         ops[node.def as usize].vreg.0

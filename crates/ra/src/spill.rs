@@ -657,6 +657,19 @@ impl Walk<'_, '_> {
         if header {
             spare = self.loop_room(block, &candidates);
         }
+        // Where the home of an argument is not that of its parameter, the edge has room of its own.
+        let edges = info.preds.iter().filter_map(|&pred| {
+            let edge = code.blocks[pred as usize].succs.iter().find(|edge| edge.to == block)?;
+            let home = |vreg: u32| code.vregs[vreg as usize].home;
+            let differ = edge.args.iter().zip(&info.params).any(|(&arg, &param)| home(arg) != home(param));
+            differ.then(|| (edge, vec![0u32; bounds], Vec::<u32>::new()))
+        });
+        let mut edges: Vec<_> = edges.collect();
+        // Where no arrangement was found for what one of the edges brings, memory brings everything.
+        let bare = info.preds.iter().any(|&pred| {
+            let last = code.blocks[pred as usize].steps.end - 1;
+            self.s.tight[code.steps[last as usize].inst as usize] == Tight::Bare
+        });
         let mut entry = Vec::new();
         for at in order {
             let (vreg, distance, param) = candidates[at];
@@ -664,7 +677,7 @@ impl Walk<'_, '_> {
             let beyond = header && distance >= LOOP_EXIT_DISTANCE;
             let recipe = self.has_recipe(vreg);
             if !must {
-                if self.s.force || share[at] == 0.0 && (!header || beyond || recipe) {
+                if self.s.force || bare || share[at] == 0.0 && (!header || beyond || recipe) {
                     continue;
                 }
                 if recipe && share[at] < total * 0.999 && param == NONE {
@@ -678,8 +691,25 @@ impl Walk<'_, '_> {
                 fits &= used[bound] + weight <= limits.capacity[bound];
                 fits &= !beyond || spare[bound] >= weight as i64;
             });
+            for (edge, used, sources) in &edges {
+                let source = edge.args.get(param as usize).copied().unwrap_or(vreg);
+                if !code.is_undefined(source) && !sources.contains(&source) {
+                    limits.charge(code.vregs[source as usize].home, At::Point, size, |bound, weight| {
+                        fits &= used[bound] + weight <= limits.capacity[bound];
+                    });
+                }
+            }
             if !fits && !must {
                 continue;
+            }
+            for (edge, used, sources) in &mut edges {
+                let source = edge.args.get(param as usize).copied().unwrap_or(vreg);
+                if !code.is_undefined(source) && !sources.contains(&source) {
+                    limits.charge(code.vregs[source as usize].home, At::Point, size, |bound, weight| {
+                        used[bound] += weight;
+                    });
+                    sources.push(source);
+                }
             }
             limits.charge(home, At::Point, size, |bound, weight| {
                 used[bound] += weight;

@@ -6,6 +6,21 @@ use kempe_ra::*;
 
 pub fn dump(file: &RegisterFile, program: &Program, allocation: Option<&Allocation>) -> String {
     let mut out = String::new();
+    for set in &file.sets {
+        let units: Vec<u16> = set.units.iter().map(|u| u.0).collect();
+        let how = if set.rotate { ", in turn" } else { "" };
+        let _ = writeln!(out, "set {} {units:?}, {:?}{how}", set.name, set.backing);
+    }
+    let numbers = |list: &[Unit]| list.iter().map(|u| u.0).collect::<Vec<u16>>();
+    for (k, mask) in file.clobbers.iter().enumerate().skip(1) {
+        let _ = writeln!(out, "clobbers {k} {:?}", numbers(mask));
+    }
+    let (reserved, narrow) = (numbers(&file.edit_reserved), numbers(&file.narrow));
+    let _ = writeln!(
+        out,
+        "edits reserve {reserved:?}, clobber {}; narrow {narrow:?}",
+        file.memory_edit_clobbers.0
+    );
     for (index, block) in program.blocks.iter().enumerate() {
         let params: Vec<String> = block.params.iter().map(|v| name(program, file, *v)).collect();
         let preds: Vec<u32> = block.preds.iter().map(|b| b.0).collect();

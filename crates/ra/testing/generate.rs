@@ -3,6 +3,7 @@
 
 use kempe_ra::*;
 
+use super::arbitrary::{Profile, random_file};
 use super::files::*;
 use super::rng::Rng;
 
@@ -12,6 +13,8 @@ pub enum Kind {
     Rows(u16, u16),
     Halves,
     Wide,
+    /// A file made from a seed ([`super::arbitrary`]).
+    Random(u64),
 }
 
 impl Kind {
@@ -20,6 +23,7 @@ impl Kind {
             Kind::Rows(rows, accumulators) => rows_file(rows, accumulators),
             Kind::Halves => halves_file(),
             Kind::Wide => wide_file(),
+            Kind::Random(seed) => random_file(seed),
         }
     }
 }
@@ -33,15 +37,19 @@ struct Draft {
     depth: u32,
 }
 
-struct Generator {
+pub struct Generator {
     kind: Kind,
-    rng: Rng,
-    vregs: Vec<VRegInfo>,
+    pub(super) file: RegisterFile,
+    /// Of a random file; empty for the others.
+    pub(super) profile: Profile,
+    pub(super) rng: Rng,
+    pub(super) vregs: Vec<VRegInfo>,
     recipe_cost: Vec<f32>,
-    recipe_size: Vec<u8>,
+    /// Size and set of what each recipe makes.
+    recipe_of: Vec<(u8, SetId)>,
     blocks: Vec<Draft>,
     current: usize,
-    available: Vec<VReg>,
+    pub(super) available: Vec<VReg>,
     budget: i32,
     /// Percentage of uses that reach far back: high values make pressure.
     reach: u32,
@@ -53,12 +61,16 @@ struct Generator {
 pub fn generate(kind: Kind, seed: u64, size: u32) -> Program {
     let mut rng = Rng::new(seed);
     let reach = rng.pick(&[10, 30, 60, 90]);
+    let file = kind.file();
+    let profile = if matches!(kind, Kind::Random(_)) { Profile::of(&file) } else { Profile::default() };
     let mut g = Generator {
         kind,
+        file,
+        profile,
         rng,
         vregs: Vec::new(),
         recipe_cost: Vec::new(),
-        recipe_size: Vec::new(),
+        recipe_of: Vec::new(),
         blocks: Vec::new(),
         current: 0,
         available: Vec::new(),
@@ -85,7 +97,7 @@ impl Generator {
         self.blocks.len() - 1
     }
 
-    fn new_vreg(&mut self, home: SetId, size: u8) -> VReg {
+    pub(super) fn new_vreg(&mut self, home: SetId, size: u8) -> VReg {
         self.vregs.push(VRegInfo { home, size, recipe: None, undefined: false });
         VReg(self.vregs.len() as u32 - 1)
     }
@@ -95,10 +107,11 @@ impl Generator {
             Kind::Rows(..) => (if self.rng.chance(85) { ANY } else { ROWS }, 1),
             Kind::Halves => (HALVES, self.rng.pick(&[1, 1, 1, 1, 1, 1, 1, 2, 2, 4])),
             Kind::Wide => (WIDE, self.rng.pick(&[1, 1, 1, 1, 2, 2, 2, 4, 4, 8, 3])),
+            Kind::Random(_) => self.arbitrary_home(),
         }
     }
 
-    fn use_of(&mut self, vreg: VReg) -> Operand {
+    pub(super) fn use_of(&mut self, vreg: VReg) -> Operand {
         let home = self.vregs[vreg.0 as usize].home;
         let mut set = home;
         match self.kind {
@@ -113,19 +126,19 @@ impl Generator {
                 }
             }
             Kind::Wide => {}
+            Kind::Random(_) => set = self.arbitrary_set(home, self.vregs[vreg.0 as usize].size),
         }
         plain(vreg, OperandKind::Use, set)
     }
 
-    fn def_of(&mut self, vreg: VReg) -> Operand {
+    pub(super) fn def_of(&mut self, vreg: VReg) -> Operand {
         let mut operand = self.use_of(vreg);
         operand.kind = OperandKind::Def;
         if self.rng.chance(4) {
             operand.kind = OperandKind::EarlyDef;
         }
         if self.rng.chance(4) {
-            let file = self.kind.file();
-            let units = &file.sets[operand.set.0 as usize].units;
+            let units = &self.file.sets[operand.set.0 as usize].units;
             if self.vregs[vreg.0 as usize].size == 1 {
                 operand.hint = Some(units[self.rng.below(units.len() as u32) as usize]);
             }
@@ -134,7 +147,7 @@ impl Generator {
     }
 
     /// An available value that `fits`, near or far.
-    fn pick(&mut self, fits: impl Fn(&VRegInfo) -> bool) -> Option<VReg> {
+    pub(super) fn pick(&mut self, fits: impl Fn(&VRegInfo) -> bool) -> Option<VReg> {
         let list: Vec<VReg> =
             self.available.iter().copied().filter(|v| fits(&self.vregs[v.0 as usize])).collect();
         if list.is_empty() {
@@ -146,44 +159,48 @@ impl Generator {
         Some(list[at as usize])
     }
 
-    fn value(&mut self) -> VReg {
-        match self
-            .pick(|info| info.home != FLAGS || info.size != 1 || info.home == HALVES || info.home == WIDE)
-        {
-            Some(vreg) if !self.is_flag(vreg) => vreg,
-            _ => self.constant(),
+    /// Homes of values that are not for ordinary operands.
+    pub(super) fn flags(&self) -> Vec<SetId> {
+        match self.kind {
+            Kind::Rows(..) => vec![FLAGS],
+            Kind::Random(_) => self.profile.flags.clone(),
+            Kind::Halves | Kind::Wide => Vec::new(),
         }
     }
 
-    fn is_flag(&self, vreg: VReg) -> bool {
-        matches!(self.kind, Kind::Rows(..)) && self.vregs[vreg.0 as usize].home == FLAGS
-    }
-
-    fn plain_value(&mut self) -> VReg {
-        let rows = matches!(self.kind, Kind::Rows(..));
-        match self.pick(|info| !rows || info.home != FLAGS) {
+    pub(super) fn plain_value(&mut self) -> VReg {
+        let flags = self.flags();
+        match self.pick(|info| !flags.contains(&info.home)) {
             Some(vreg) => vreg,
             None => self.constant(),
         }
     }
 
-    fn emit(&mut self, operands: Vec<Operand>, clobbers: ClobberId, no_memory: bool, is_move: bool) {
+    pub(super) fn emit(
+        &mut self,
+        operands: Vec<Operand>,
+        clobbers: ClobberId,
+        no_memory: bool,
+        is_move: bool,
+    ) {
         self.budget -= 1;
         let info = InstInfo { operands: 0..0, clobbers, no_memory_edit_before: no_memory, is_move };
         self.blocks[self.current].insts.push((info, operands));
     }
 
-    fn constant(&mut self) -> VReg {
-        let (home, size) = self.random_home();
+    pub(super) fn constant(&mut self) -> VReg {
+        let random = matches!(self.kind, Kind::Random(_));
+        let (home, size) = if random { self.constant_home() } else { self.random_home() };
         let size = if size > 2 { 1 } else { size };
         let vreg = self.new_vreg(home, size);
-        let same: Vec<usize> = (0..self.recipe_size.len()).filter(|&r| self.recipe_size[r] == size).collect();
+        let alike = |&(other, set): &(u8, SetId)| other == size && (!random || set == home);
+        let same: Vec<usize> = (0..self.recipe_of.len()).filter(|&r| alike(&self.recipe_of[r])).collect();
         let recipe = if !same.is_empty() && self.rng.chance(30) {
             self.rng.pick(&same)
         } else {
-            self.recipe_size.push(size);
+            self.recipe_of.push((size, home));
             self.recipe_cost.push(self.rng.range(1, 3) as f32);
-            self.recipe_size.len() - 1
+            self.recipe_of.len() - 1
         };
         self.vregs[vreg.0 as usize].recipe = Some(Recipe(recipe as u32));
         let def = plain(vreg, OperandKind::Def, home);
@@ -196,7 +213,7 @@ impl Generator {
     fn inputs(&mut self) {
         let count = self.rng.range(1, 4);
         let mut operands = Vec::new();
-        let mut next = 0u16;
+        let (mut next, mut used) = (0u16, Vec::new());
         for k in 0..count {
             let (home, size) = match self.kind {
                 Kind::Rows(..) => (ANY, 1),
@@ -207,7 +224,11 @@ impl Generator {
             next = next.next_multiple_of(align);
             let vreg = self.new_vreg(home, size);
             let mut operand = plain(vreg, OperandKind::Def, home);
-            operand.fixed = Some(Unit(next));
+            operand.fixed = match self.kind {
+                Kind::Random(_) => self.unit_for(home, size).filter(|u| !used.contains(u)),
+                _ => Some(Unit(next)),
+            };
+            used.extend(operand.fixed.iter().flat_map(|u| (u.0..u.0 + size as u16).map(Unit)));
             next += size as u16 + (k % 2) as u16;
             operands.push(operand);
             self.available.push(vreg);
@@ -217,14 +238,17 @@ impl Generator {
 
     fn outputs(&mut self) {
         let mut operands = Vec::new();
-        let mut next = 0u16;
+        let (mut next, mut used) = (0u16, Vec::new());
         let fixed = self.rng.chance(50);
         for _ in 0..self.rng.range(1, 4) {
             let vreg = self.plain_value();
             let mut operand = self.use_of(vreg);
             let size = self.vregs[vreg.0 as usize].size as u16;
             next = next.next_multiple_of(size.next_power_of_two());
-            if fixed && (operand.set != ACCUMULATORS || !matches!(self.kind, Kind::Rows(..))) {
+            if fixed && matches!(self.kind, Kind::Random(_)) {
+                operand.fixed = self.unit_for(operand.set, size as u8).filter(|u| !used.contains(u));
+                used.extend(operand.fixed.iter().flat_map(|u| (u.0..u.0 + size).map(Unit)));
+            } else if fixed && (operand.set != ACCUMULATORS || !matches!(self.kind, Kind::Rows(..))) {
                 operand.fixed = Some(Unit(next));
             }
             next += size;
@@ -250,8 +274,9 @@ impl Generator {
 
     /// The conditional branch that ends a block.
     fn branch(&mut self) {
-        let condition = if matches!(self.kind, Kind::Rows(..)) && self.rng.chance(50) {
-            self.pick(|info| info.home == FLAGS)
+        let flags = self.flags();
+        let condition = if !flags.is_empty() && self.rng.chance(50) {
+            self.pick(|info| flags.contains(&info.home))
         } else {
             None
         };
@@ -273,10 +298,10 @@ impl Generator {
     /// Homes and sizes of the parameters of a new merge.
     fn new_params(&mut self, block: usize, most: u32) {
         for _ in 0..self.rng.below(most + 1) {
-            let (home, size) = if matches!(self.kind, Kind::Rows(..)) && self.rng.chance(8) {
-                (FLAGS, 1)
-            } else {
-                self.random_home()
+            let (home, size) = match self.kind {
+                Kind::Rows(..) if self.rng.chance(8) => (FLAGS, 1),
+                Kind::Random(_) => self.arbitrary_param(),
+                _ => self.random_home(),
             };
             let param = self.new_vreg(home, size);
             self.blocks[block].params.push(param);
@@ -289,13 +314,17 @@ impl Generator {
             .into_iter()
             .map(|param| {
                 let want = self.vregs[param.0 as usize];
-                let rows = matches!(self.kind, Kind::Rows(..));
+                let flags = self.flags();
+                let profile = self.profile.clone();
+                let random = matches!(self.kind, Kind::Random(_));
+                let fits = |home: SetId| match random {
+                    true => profile.reaches(home, want.home),
+                    false => flags.contains(&home) == flags.contains(&want.home),
+                };
                 let found = if self.rng.chance(4) {
                     None
                 } else {
-                    self.pick(|info| {
-                        info.size == want.size && (!rows || (info.home == FLAGS) == (want.home == FLAGS))
-                    })
+                    self.pick(|info| info.size == want.size && fits(info.home))
                 };
                 match found {
                     Some(vreg) => vreg,
@@ -306,7 +335,7 @@ impl Generator {
                     }
                     None => {
                         let vreg = self.new_vreg(want.home, want.size);
-                        let operands = if rows && want.home == FLAGS {
+                        let operands = if flags.contains(&want.home) {
                             let from = self.plain_value();
                             vec![self.use_of(from), plain(vreg, OperandKind::Def, want.home)]
                         } else {
@@ -335,11 +364,15 @@ impl Generator {
             self.current = arm;
             self.available = before.clone();
             // A parameter of a block with one predecessor.
+            let constants = self.profile.constants.clone();
+            // (Nothing but its recipe can make some constants again, and a parameter has none.)
             if self.rng.chance(15)
-                && let Some(arg) = self.pick(|_| true)
+                && let Some(arg) = self.pick(|info| !constants.contains(&info.home))
             {
                 let info = self.vregs[arg.0 as usize];
-                let home = if info.home == ANY && matches!(self.kind, Kind::Rows(..)) && self.rng.chance(20) {
+                let home = if matches!(self.kind, Kind::Random(_)) {
+                    self.nearby_home(info.home, info.size)
+                } else if info.home == ANY && matches!(self.kind, Kind::Rows(..)) && self.rng.chance(20) {
                     ROWS
                 } else {
                     info.home
@@ -437,10 +470,11 @@ impl Generator {
             Kind::Rows(..) => self.rows_instruction(false),
             Kind::Halves => self.halves_instruction(),
             Kind::Wide => self.wide_instruction(),
+            Kind::Random(_) => self.arbitrary_instruction(false),
         }
     }
 
-    fn alu(&mut self, clobbers: ClobberId, uses: u32, defs: u32, no_memory: bool) {
+    pub(super) fn alu(&mut self, clobbers: ClobberId, uses: u32, defs: u32, no_memory: bool) {
         let mut operands: Vec<Operand> = Vec::new();
         for _ in 0..uses {
             let vreg = self.plain_value();
@@ -458,15 +492,16 @@ impl Generator {
     }
 
     /// A write under a predicate: tied to the previous version, which may be undefined.
-    fn predicated(&mut self, flag: Option<VReg>, no_memory: bool) {
-        let old = if self.rng.chance(25) {
+    pub(super) fn predicated(&mut self, flag: Option<VReg>, no_memory: bool) {
+        let old = if self.rng.chance(25) { None } else { Some(self.plain_value()) };
+        // A new version of what only a recipe can make again would have none.
+        let old = old.filter(|v| !self.profile.constants.contains(&self.vregs[v.0 as usize].home));
+        let old = old.unwrap_or_else(|| {
             let (home, size) = self.random_home();
             let vreg = self.new_vreg(home, size);
             self.vregs[vreg.0 as usize].undefined = true;
             vreg
-        } else {
-            self.plain_value()
-        };
+        });
         let info = self.vregs[old.0 as usize];
         let source = self.plain_value();
         let vreg = self.new_vreg(info.home, info.size);

@@ -53,6 +53,21 @@ pub fn limited_sets(file: &RegisterFile, program: &Program, limit: Option<u32>) 
         .collect()
 }
 
+/// Does an instruction ask for one value in two sets (its home is one) that have units in common under the limit, without one
+/// holding the other? The allocator takes two places for it there, where one may be enough.
+pub fn asks_apart(file: &RegisterFile, program: &Program, limit: Option<u32>, inst: u32) -> bool {
+    let sets = limited_sets(file, program, limit);
+    let apart = |a: SetId, b: SetId| {
+        let (a, b) = (&sets[a.0 as usize], &sets[b.0 as usize]);
+        !a.is_disjoint(b) && !a.is_subset(b) && !b.is_subset(a)
+    };
+    let uses = || ops_of(program, inst).iter().filter(|op| op.kind == OperandKind::Use);
+    uses().any(|op| {
+        let home = program.vregs[op.vreg.0 as usize].home;
+        apart(home, op.set) || uses().any(|other| other.vreg == op.vreg && apart(other.set, op.set))
+    })
+}
+
 /// Values live after every instruction, by plain sets.
 fn live_after(program: &Program) -> Vec<BTreeSet<u32>> {
     let mut live_in: Vec<BTreeSet<u32>> = vec![BTreeSet::new(); program.blocks.len()];

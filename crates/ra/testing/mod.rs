@@ -3,6 +3,7 @@
 
 #![allow(dead_code)]
 
+pub mod arbitrary;
 pub mod build;
 pub mod case;
 pub mod dump;

@@ -4,7 +4,7 @@
 mod testing;
 
 use kempe_ra::*;
-use testing::case::{KINDS, Tally, program_of, run_case};
+use testing::case::{KINDS, Tally, program_of, run_case, run_random};
 use testing::execute::Machine;
 use testing::mutate::mutate;
 use testing::rng::Rng;
@@ -24,6 +24,17 @@ fn random_problems_are_allocated_right_or_refused_with_reason() {
     }
 }
 
+/// The same, each problem on a register file of its own. (A million of them are for the `fuzz` example.)
+#[test]
+fn problems_on_random_files_are_allocated_right_or_refused_with_reason() {
+    let mut tally = Tally::default();
+    for seed in 0..3000 {
+        run_random(seed, 0, &mut tally);
+    }
+    assert!(tally.bad.is_empty(), "{:#?}", tally.bad);
+    assert!(tally.allocated > 4500 && tally.with_memory > 1000 && tally.apart < 10, "{tally:?}");
+}
+
 /// Whenever the program computes something else after a mistake, checker A has to object.
 #[test]
 fn the_checker_sees_every_mistake_that_shows() {
@@ -33,11 +44,8 @@ fn the_checker_sees_every_mistake_that_shows() {
         for seed in 1000..1060 {
             let program = program_of(kind, seed, 40);
             let mut rng = Rng::new(seed);
-            let options = Options {
-                max_registers: Some(rng.range(6, 20)),
-                force_spill: rng.chance(20),
-                ..Options::default()
-            };
+            let (most, force_spill) = (rng.range(6, 20), rng.chance(20));
+            let options = Options { max_registers: Some(most), force_spill, ..Options::default() };
             let Ok(allocation) = allocate(&file, &program, &Costs::default(), &options) else { continue };
             for _ in 0..8 {
                 let (wrong, what) = mutate(&file, &program, &allocation, &mut rng);

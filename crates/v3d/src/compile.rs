@@ -13,12 +13,14 @@ use crate::mops::MInst;
 use crate::validate::{self, Class, ProgramFacts};
 use crate::{regs, select, stats};
 use kempe_ir::{Loc, Module, Stage};
+use kempe_mir::order::Room;
 use kempe_mir::{Artifact, Mir};
-use kempe_ra::{Allocation, Failure, OperandKind};
+use kempe_ra::{Allocation, Failure, Inst, OperandKind, VReg};
 
-/// Most live registers that the order before allocation aims at, by thread count: a few stay free for what it does not
-/// see. On the compute corpus, 52 to 60 and 26 to 30 differ by less than 0.1 % of the instructions.
-const ORDER_LIMIT: [u32; 2] = [56, 30];
+/// Registers for the order before allocation, by thread count: aims of 52 to 60 and 26 to 30 differ by less than 0.1 % of the
+/// instructions of the compute corpus. With four threads memory is out of the question as long as anything else will do.
+const ROOM: [Room; 2] =
+    [Room { aim: 56, registers: 62, memory: 10 }, Room { aim: 30, registers: 32, memory: 1000 }];
 
 /// Forcing modes and choices.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -102,6 +104,18 @@ impl From<select::SelectError> for CompileError {
     }
 }
 
+/// Hardware threads of a core that a program may share it with, best first.
+const THREADS: [u32; 2] = [4, 2];
+
+/// A configuration to try.
+#[derive(Clone, Copy)]
+struct Way {
+    version: Version,
+    threads: u32,
+    /// Only if nothing goes to memory.
+    no_memory: bool,
+}
+
 /// One attempt that worked.
 struct Attempt {
     threads: u32,
@@ -109,7 +123,15 @@ struct Attempt {
     stats: kempe_mir::Stats,
     scratch_bytes: u32,
     uses_barrier: bool,
-    memory_edits: bool,
+}
+
+/// A module brought to where thread counts and registers begin to matter: whoever asks for the same program with several
+/// choices lowers it once.
+pub struct Ready {
+    m: Module,
+    version: Version,
+    lowered: Lowered,
+    prepared: select::Prepared,
 }
 
 /// Compiles a module (in source form, optimised) for one version.
@@ -117,22 +139,48 @@ struct Attempt {
 /// # Errors
 /// What is not supported, what does not fit, and defects found by the checks on the way.
 pub fn compile(
-    mut m: Module,
+    m: Module,
     version: Version,
     options: &Options,
     observer: &mut dyn Observer,
 ) -> Result<Artifact, CompileError> {
-    let lowered = lower::lower(&mut m, version, &options.shape)?;
+    finish_ready(&ready(m, version, &options.shape, observer)?, options, observer)
+}
+
+/// The first part of [`compile`]: lowering, and the analyses of selection.
+///
+/// # Errors
+/// What is not supported.
+pub fn ready(
+    mut m: Module,
+    version: Version,
+    shape: &lower::Shape,
+    observer: &mut dyn Observer,
+) -> Result<Ready, CompileError> {
+    let lowered = lower::lower(&mut m, version, shape)?;
     observer.step("lower");
     for warning in &lowered.warnings {
         observer.warning(warning);
     }
     observer.lowered(&m);
-    let prepared = select::prepare(&m, &lowered, &options.shape)?;
+    let prepared = select::prepare(&m, &lowered, shape)?;
     observer.step("flow");
-    let all = [4, 2];
+    Ok(Ready { m, version, lowered, prepared })
+}
+
+/// The second part of [`compile`]. The shape is the one that the first part was told.
+///
+/// # Errors
+/// As [`compile`].
+pub fn finish_ready(
+    ready: &Ready,
+    options: &Options,
+    observer: &mut dyn Observer,
+) -> Result<Artifact, CompileError> {
+    let Ready { m, version, lowered, prepared } = ready;
+    let version = *version;
     let wanted: Vec<u32> =
-        all.into_iter().filter(|&t| options.threads.is_none_or(|want| want == t)).collect();
+        THREADS.into_iter().filter(|&t| options.threads.is_none_or(|want| want == t)).collect();
     if wanted.is_empty() {
         return Err(CompileError {
             message: "a program has 2 or 4 threads".to_owned(),
@@ -140,37 +188,22 @@ pub fn compile(
             internal: false,
         });
     }
-    let mut best: Option<Attempt> = None;
-    let mut failure: Option<CompileError> = None;
+    let mut best = Err(CompileError::bug("no configuration was tried".to_owned()));
     let mut attempts = 0;
-    for threads in wanted {
+    for (n, &threads) in wanted.iter().enumerate() {
         attempts += 1;
-        match attempt(&m, version, threads, &lowered, &prepared, options, observer) {
-            Ok(a) => {
-                let done = !a.memory_edits;
-                // Least memory traffic comes first: a spill costs a switch and a memory latency that the estimate of
-                // cycles knows too little of.
-                let cost = |a: &Attempt| (a.memory_edits, a.stats.spills + a.stats.fills, a.stats.cycles);
-                if best.as_ref().is_none_or(|b| cost(&a) < cost(b)) {
-                    best = Some(a);
-                }
-                if done {
-                    break;
-                }
-            }
-            // Too many values at once may still fit with more registers; anything else is final.
-            Err(e) => {
-                let stop = e.internal;
-                failure = Some(e);
-                if stop {
-                    break;
-                }
-            }
+        // Half of the threads have twice the registers, and no program of the corpus is better off with all threads and
+        // memory traffic. (Unless the registers are as few with half of the threads.)
+        let few = options.max_registers.is_some_and(|limit| limit < u32::from(regs::rows(threads)));
+        let no_memory = n + 1 < wanted.len() && !options.force_spill && !few;
+        let way = Way { version, threads, no_memory };
+        best = attempt(m, way, lowered, prepared, options, observer);
+        // Too many values at once may still fit with more registers; anything else is final.
+        if best.as_ref().map_or_else(|e| e.internal, |_| true) {
+            break;
         }
     }
-    let Some(best) = best.filter(|_| failure.as_ref().is_none_or(|e| !e.internal)) else {
-        return Err(failure.unwrap_or_else(|| CompileError::bug("no configuration was tried".to_owned())));
-    };
+    let best = best?;
     Ok(Artifact {
         target: version.name().to_owned(),
         entry: m.name.clone(),
@@ -182,11 +215,11 @@ pub fn compile(
         workgroup_size: m.workgroup_size,
         shared_bytes: lowered.shared_bytes,
         scratch_bytes: best.scratch_bytes,
-        constant_data: m.constant_data,
+        constant_data: m.constant_data.clone(),
         uses_barrier: best.uses_barrier,
         may_share_batches: lowered.may_share_batches,
         resources: m.resources.values().map(with_format).collect(),
-        graphics: lowered.graphics,
+        graphics: lowered.graphics.clone(),
         stats: best.stats,
         attempts,
     })
@@ -213,25 +246,26 @@ fn asks_lane_0(mir: &Mir<MInst>) -> bool {
 /// Selection, order, allocation. `side_values`: see [`select::select_prepared`].
 fn allocated(
     m: &Module,
-    version: Version,
-    threads: u32,
+    way: Way,
     prepared: &select::Prepared,
     options: &Options,
     side_values: bool,
     observer: &mut dyn Observer,
 ) -> Result<(Mir<MInst>, Allocation), CompileError> {
+    let Way { version, threads, no_memory } = way;
     let mut rules = select::Counts::default();
     let mut mir = select::select_prepared(prepared, version, threads, side_values, &mut rules)?;
     observer.step("select");
     observer.rules(&rules);
     if !options.no_order {
-        kempe_mir::order::order(&mut mir, ORDER_LIMIT[(threads >= 4) as usize]);
+        kempe_mir::order::order(&mut mir, ROOM[(threads >= 4) as usize]);
         observer.step("order");
     }
     observer.selected(threads, &mir);
     let file = regs::register_file(version, threads);
     let choices = kempe_ra::Options {
         max_registers: options.max_registers,
+        no_memory,
         force_spill: options.force_spill,
         engine: options.engine,
         without: options.without,
@@ -244,17 +278,17 @@ fn allocated(
 
 fn attempt(
     m: &Module,
-    version: Version,
-    threads: u32,
+    way: Way,
     lowered: &Lowered,
     prepared: &select::Prepared,
     options: &Options,
     observer: &mut dyn Observer,
 ) -> Result<Attempt, CompileError> {
-    let (mut mir, mut allocation) = allocated(m, version, threads, prepared, options, true, observer)?;
+    let Way { version, threads, .. } = way;
+    let (mut mir, mut allocation) = allocated(m, way, prepared, options, true, observer)?;
     if m.stage == Stage::Fragment && allocation.memory_edits && asks_lane_0(&mir) {
         // A fill brings nothing to a dead quad, and quad 0 may be one.
-        (mir, allocation) = allocated(m, version, threads, prepared, options, false, observer)?;
+        (mir, allocation) = allocated(m, way, prepared, options, false, observer)?;
     }
     observer.allocated(threads, &mir, &allocation);
     let frame = Frame {
@@ -305,34 +339,49 @@ fn attempt(
             internal: false,
         })?;
     let uses_barrier = mir.data.iter().any(|i| matches!(i, MInst::Barrier));
-    Ok(Attempt {
-        threads,
-        finished,
-        stats,
-        scratch_bytes,
-        uses_barrier,
-        memory_edits: allocation.memory_edits,
-    })
+    Ok(Attempt { threads, finished, stats, scratch_bytes, uses_barrier })
 }
 
-/// The message for a failed allocation: names and lines of what is needed at once.
+/// Most values that a message names.
+const NAMED: usize = 12;
+
+/// The message for a failed allocation: names and lines of what is needed at once. A value without a name is named by the
+/// operation that makes it.
 fn out_of_registers(m: &Module, mir: &Mir<MInst>, failure: Failure) -> CompileError {
+    if let Failure::NeedsMemory { .. } = failure {
+        return CompileError { message: failure.to_string(), loc: Loc(0), internal: false };
+    }
     let Failure::OutOfRegisters { at, live, .. } = &failure else {
         return CompileError::bug(failure.to_string());
     };
+    let line = |loc: Loc| m.line(loc).map(|l| l.line);
+    let made = |v: VReg| {
+        let insts = (0..mir.data.len() as u32).map(Inst);
+        insts.into_iter().find(|&i| mir.operands(i).iter().any(|o| o.vreg == v && o.kind != OperandKind::Use))
+    };
+    let name = |v: &VReg| match mir.names.get(v.0 as usize).filter(|n| !n.is_empty()) {
+        Some(name) => name.clone(),
+        None => match made(*v) {
+            Some(i) => {
+                let text = mir.data[i.0 as usize].to_string();
+                let what = text.split(' ').next().unwrap_or_default();
+                let place = mir.locs.get(i.0 as usize).copied().and_then(line);
+                place.map_or(format!("a {what}"), |n| format!("the {what} of line {n}"))
+            }
+            None => "a merge".to_owned(),
+        },
+    };
+    let mut names: Vec<String> = Vec::new();
+    for name in live.iter().map(name) {
+        if names.len() < NAMED && !names.contains(&name) {
+            names.push(name);
+        }
+    }
     let loc = mir.locs.get(at.0 as usize).copied().unwrap_or_default();
-    let mut names: Vec<&str> = live
-        .iter()
-        .filter_map(|v| mir.names.get(v.0 as usize))
-        .map(String::as_str)
-        .filter(|n| !n.is_empty())
-        .collect();
-    names.dedup();
-    names.truncate(12);
-    let line = m.line(loc).map_or(String::new(), |l| format!(" at line {}", l.line));
+    let place = line(loc).map_or(String::new(), |n| format!(" at line {n}"));
     let named = if names.is_empty() { String::new() } else { format!(" (among them {})", names.join(", ")) };
     CompileError {
-        message: format!("out of registers{line}: {} values are needed at once{named}", live.len()),
+        message: format!("out of registers{place}: {} values are needed at once{named}", live.len()),
         loc,
         internal: false,
     }

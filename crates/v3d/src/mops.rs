@@ -244,7 +244,10 @@ pub enum MInst {
     Mul32 { src: [Src; 2] },
     /// `dst` = the next word of the uniform stream (made again by a recipe of the same number).
     Uniform(UniformSource),
-    /// `count` consecutive words through the side band, from the address in the one use (the same in all lanes).
+    /// `count` consecutive words of memory that never changes, through the side band, from the address in the next word of
+    /// the uniform stream. A recipe for one word has the same form.
+    Read { address: UniformSource, count: u8 },
+    /// The same from the address in the one use (the same in all lanes).
     Sideband { count: u8 },
     /// Loads `count` result words (`Vec2`..`Vec4`) or one.
     TmuLoad { ty: TmuType, count: u8, class: MemClass, test: Option<Test> },
@@ -293,7 +296,7 @@ impl kempe_mir::order::Schedule for MInst {
         match self {
             MInst::TmuLoad { .. } | MInst::TmuAtomic { .. } => TMU_LATENCY,
             MInst::Texture { op, .. } if op.results != 0 => TMU_LATENCY,
-            MInst::Sideband { .. } => 5,
+            MInst::Sideband { .. } | MInst::Read { .. } => 5,
             MInst::Alu { op, .. } if op.is_sfu() => 2,
             MInst::Select { .. } | MInst::Mul32 { .. } | MInst::Rotate { .. } | MInst::Broadcast { .. } => 2,
             MInst::Ballot { .. } => 4,
@@ -318,7 +321,9 @@ impl kempe_mir::order::Schedule for MInst {
             }
             MInst::Alu { op: Op::Msf, .. } => Memory::Read(MemClass::SAMPLES.0),
             MInst::Alu { op: Op::LdvpmvIn, .. } => Memory::Read(MemClass::VERTEX.0),
-            MInst::VertexOutput { .. } | MInst::VertexWait => Memory::Write(MemClass::VERTEX.0),
+            // Every row is written once (`lower::exits`).
+            MInst::VertexOutput { .. } => Memory::Output(MemClass::VERTEX.0),
+            MInst::VertexWait => Memory::Write(MemClass::VERTEX.0),
             _ => Memory::None,
         }
     }

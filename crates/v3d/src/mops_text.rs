@@ -103,6 +103,7 @@ impl Display for MInst {
                 sources(f, src, &[Unpack::None; 2])
             }
             MInst::Uniform(word) => write!(f, "uniform {word:?}"),
+            MInst::Read { address, count } => write!(f, "read {address:?} x{count}"),
             MInst::Sideband { count } => write!(f, "sideband x{count}"),
             MInst::TmuLoad { ty, count, class, test } => {
                 write!(f, "load {ty:?} x{count} class {}", class.0)?;

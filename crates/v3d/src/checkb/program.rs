@@ -401,6 +401,11 @@ fn instruction(
             results.push(v.make(Value::Product([a, b])));
         }
         MInst::Uniform(u) => results.push(v.uniform(u)),
+        MInst::Read { address, count } => {
+            let a = v.uniform(address);
+            block.sides.push((a, count));
+            results = (0..count).map(|k| v.make(Value::Side(a, k))).collect();
+        }
         MInst::Sideband { count } => {
             let a = uses.next()?;
             block.sides.push((a, count));

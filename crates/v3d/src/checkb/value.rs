@@ -14,7 +14,7 @@ use kempe_ir::UniformWord;
 use kempe_mir::UniformSource;
 use kempe_mir::symbolic::{Facts, Node, Term, Terms, add_fact};
 use kempe_ra::{Block, Program};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::{SmallVec, smallvec};
 
 /// An expression. The first group are leaves.
@@ -38,6 +38,8 @@ pub(super) enum Value {
     Group(u32),
     /// A word of the side band: address of the first, number.
     Side(Term, u8),
+    /// The same where the address is a word of the driver and a constant.
+    Read(UniformWord, u32),
     /// Operations, sources with their modifiers.
     Zero(Op),
     One(Op, Unpack, Term),
@@ -70,8 +72,8 @@ impl Node for Value {
     fn children(&self) -> SmallVec<[Term; 3]> {
         use Value::*;
         match *self {
-            Undefined | Const(_) | Word(..) | Payload(_) | Param(..) | Loaded(..) | Samples(..)
-            | Unknown(..) | Group(_) | Zero(_) => SmallVec::new(),
+            Undefined | Const(_) | Word(..) | Read(..) | Payload(_) | Param(..) | Loaded(..)
+            | Samples(..) | Unknown(..) | Group(_) | Zero(_) => SmallVec::new(),
             Side(a, _) | One(_, _, a) | Spread(_, a) | IsZero(a) | IsNegative(a) | Not(a) => smallvec![a],
             Two(_, _, ab)
             | Product(ab)
@@ -102,8 +104,8 @@ impl Value {
         use Value::*;
         let two = |[a, b]: [Term; 2]| [of(a), of(b)];
         match self {
-            Undefined | Const(_) | Word(..) | Payload(_) | Param(..) | Loaded(..) | Samples(..)
-            | Unknown(..) | Group(_) | Zero(_) => self,
+            Undefined | Const(_) | Word(..) | Read(..) | Payload(_) | Param(..) | Loaded(..)
+            | Samples(..) | Unknown(..) | Group(_) | Zero(_) => self,
             Side(a, n) => Side(of(a), n),
             Turned(ab) => Turned(two(ab)),
             Spread(all, a) => Spread(all, of(a)),
@@ -156,6 +158,9 @@ pub(super) struct Values {
     sealed: bool,
     /// Expressions made since [`Values::take_made`].
     made: Vec<Term>,
+    /// Words of memory that the machine code reads through the side band where the driver's word is. As that memory never changes,
+    /// they may be read again anywhere.
+    reads: FxHashSet<(UniformWord, u32)>,
     equal: Equal,
 }
 
@@ -169,6 +174,7 @@ impl Values {
             uses_undefined: false,
             sealed: false,
             made: Vec::new(),
+            reads: FxHashSet::default(),
             equal: Equal::default(),
         }
     }
@@ -190,9 +196,20 @@ impl Values {
             }
         };
         if !self.sealed {
+            if let Value::Read(w, c) = self.terms.node(t) {
+                self.reads.insert((w, c));
+            }
             self.made.push(t);
         }
         t
+    }
+
+    /// Does the machine code read word `n` from this address anywhere, and may it be read again?
+    pub fn may_read_again(&self, address: &Facts, n: u8) -> bool {
+        address.iter().any(|&a| match self.terms.node(a) {
+            Value::Word(w, c) => self.reads.contains(&(w, c.wrapping_add(u32::from(n) * 4))),
+            _ => false,
+        })
     }
 
     /// Expressions of the machine code made since the last call, each once, what they are made of first.
@@ -223,6 +240,10 @@ impl Values {
         let plain = [Unpack::None; 2];
         Err(match v {
             One(Op::Mov | Op::Fmov, Unpack::None, a) => return Ok(a),
+            Side(a, k) => match self.terms.node(a) {
+                Word(w, c) => Read(w, c.wrapping_add(u32::from(k) * 4)),
+                _ => v,
+            },
             // The same row in both sources.
             Two(Op::Or | Op::And | Op::Min | Op::Max | Op::Umin | Op::Umax, u, [a, b])
                 if a == b && u == plain =>
@@ -527,7 +548,7 @@ impl Values {
     pub fn is_uniform(&self, t: Term) -> bool {
         use Value::*;
         match self.terms.node(t) {
-            Const(_) | Word(..) | Side(..) | Zero(Op::Tidx | Op::Barrierid) => true,
+            Const(_) | Word(..) | Side(..) | Read(..) | Zero(Op::Tidx | Op::Barrierid) => true,
             // What all lanes get from one, or from all of them.
             Spread(true, _) | One(Op::Ballot | Op::Bcastf | Op::Alleq | Op::Allfeq, ..) => true,
             Undefined | Payload(_) | Param(..) | Loaded(..) | Samples(..) | Unknown(..) | Group(_)
@@ -548,6 +569,7 @@ impl Values {
             Value::Undefined => "undefined".to_owned(),
             Value::Const(c) => format!("{c:#x}"),
             Value::Word(w, c) => format!("{w:?}+{c}"),
+            Value::Read(w, c) => format!("read({w:?}+{c})"),
             Value::Payload(r) => format!("payload v{r}"),
             Value::Param(r, _) => format!("v{r}"),
             Value::Loaded(i, k, _) => format!("loaded {i}.{k}"),

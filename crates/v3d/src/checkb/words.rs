@@ -497,7 +497,8 @@ impl Machine<'_> {
         let Some((facts, n)) = self.side.take() else {
             return self.stop("a side-band word without an address");
         };
-        if !self.behaviour.sides.iter().any(|&(a, count)| n < count && self.v.is(&facts, a)) {
+        let here = self.behaviour.sides.iter().any(|&(a, count)| n < count && self.v.is(&facts, a));
+        if !here && !self.v.may_read_again(&facts, n) {
             return self.stop("a side-band word that the program does not read");
         }
         let value = self.v.combine(&[&facts], &|t| Value::Side(t[0], n));
@@ -682,7 +683,8 @@ impl Machine<'_> {
                 if w.cond.is_some() {
                     return self.stop("a side-band address under a condition");
                 }
-                if !self.behaviour.sides.iter().any(|&(a, _)| self.v.is(&w.value, a)) {
+                let here = self.behaviour.sides.iter().any(|&(a, _)| self.v.is(&w.value, a));
+                if !here && !self.v.may_read_again(&w.value, 0) {
                     return self.stop("a side-band address that the program does not have");
                 }
                 self.side = Some((w.value, 0));

@@ -105,6 +105,8 @@ pub struct Expander<'a> {
     outstanding: u32,
     stores: MemClass,
     flags: Flags,
+    /// The address of the next word of the side band.
+    side: Option<UniformSource>,
     /// What r0 holds a copy of for rotations, and the operation that copied it.
     turned: Option<(Source, u32)>,
     /// Index of the operation that wrote a register last in this block, plus one.
@@ -190,6 +192,7 @@ impl<'a> Expander<'a> {
             outstanding: 0,
             stores: MemClass::default(),
             flags: Flags::default(),
+            side: None,
             turned: None,
             written: [0; REGS],
             holds: [None; REGS],
@@ -218,6 +221,7 @@ impl<'a> Expander<'a> {
                 }
                 _ => Flags::default(),
             };
+            self.side = None;
             self.turned = None;
             self.written = [0; REGS];
             self.holds = [None; REGS];
@@ -353,6 +357,40 @@ impl<'a> Expander<'a> {
         self.emit(op);
     }
 
+    /// The next word of the uniform stream is where the side band goes on (reference 12.5: no register is needed).
+    fn side_address(&mut self, address: UniformSource) {
+        if self.side == Some(address) {
+            return;
+        }
+        self.side = Some(address);
+        let mut op = UOp::signal(Signals::LDUNIFRF, Some(Dest::Magic(magic::UNIFA)));
+        op.uniform = Some(address);
+        op.kind = Kind::UnifaWrite;
+        self.emit(op);
+    }
+
+    fn side_words(&mut self, defs: &[(VReg, Loc, bool)], count: u8) -> Result<(), FinishError> {
+        for n in 0..count as usize {
+            let &(_, to, _) = defs.get(n).ok_or_else(|| FinishError::bug("a side band without result"))?;
+            self.side_word(to);
+        }
+        Ok(())
+    }
+
+    /// The next word through the side band.
+    fn side_word(&mut self, to: Loc) {
+        let mut op = if to == Loc::uniform(self.frame.version) {
+            UOp::signal(Signals::LDUNIFA, None)
+        } else {
+            UOp::signal(Signals::LDUNIFARF, Some(dest(to)))
+        };
+        op.kind = Kind::LdUnifa;
+        self.emit(op);
+        if let Some(UniformSource::Word(_, c)) = &mut self.side {
+            *c = c.wrapping_add(4);
+        }
+    }
+
     fn instruction(&mut self, i: Inst, block: Block) -> Result<Option<Exit>, FinishError> {
         let p = &self.mir.program;
         let range = p.insts[i.0 as usize].operands.clone();
@@ -380,6 +418,7 @@ impl<'a> Expander<'a> {
                     | MInst::Select { .. }
                     | MInst::Mul32 { .. }
                     | MInst::Uniform(_)
+                    | MInst::Read { .. }
                     | MInst::Sideband { .. }
                     | MInst::Ballot { .. }
                     | MInst::Rotate { .. }
@@ -458,24 +497,19 @@ impl<'a> Expander<'a> {
                 let (_, to, _) = def(&defs)?;
                 self.load_uniform(to, word);
             }
+            MInst::Read { address, count } => {
+                self.side_address(address);
+                self.side_words(&defs, count)?;
+            }
             MInst::Sideband { count } => {
                 let address = uses.value();
                 let mut op =
                     self.fused(address).map_or_else(|| UOp::alu(mov(Dest::NOP, address.source)), UOp::alu);
                 op.part.dest = Dest::Magic(magic::UNIFA);
+                self.side = None;
                 op.kind = Kind::UnifaWrite;
                 self.emit(op);
-                for n in 0..count as usize {
-                    let (_, to, _) =
-                        *defs.get(n).ok_or_else(|| FinishError::bug("a side band without result"))?;
-                    let mut op = if to == Loc::uniform(self.frame.version) {
-                        UOp::signal(Signals::LDUNIFA, None)
-                    } else {
-                        UOp::signal(Signals::LDUNIFARF, Some(dest(to)))
-                    };
-                    op.kind = Kind::LdUnifa;
-                    self.emit(op);
-                }
+                self.side_words(&defs, count)?;
             }
             MInst::TmuLoad { ty, count, class, test } => {
                 self.wait_for(class);

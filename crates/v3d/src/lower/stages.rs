@@ -61,10 +61,15 @@ impl Lower<'_> {
             Type::F32 | Type::F16 => Type::F32,
             _ => Type::I32,
         };
-        let v = self.e.once(Once::Input(io, word), |e| {
+        let read = |e: &mut super::emit::Emit| {
             let i = e.inst(Op::Input, word, Flags::NONE, Imm::Io(io), &[], &[word]);
             e.func.insts[i].results[0]
-        });
+        };
+        // Rows of a vertex shader can be read anywhere before the outputs, and live shorter so; varyings arrive in one order.
+        let v = match self.m.stage {
+            Stage::Vertex => read(&mut self.e),
+            _ => self.e.once(Once::Input(io, word), read),
+        };
         let rep = match inst.ty {
             Type::I32 | Type::F32 => Rep::One(v),
             Type::I16 => Rep::Narrow(v, None),

@@ -21,6 +21,10 @@ use smallvec::{SmallVec, smallvec};
 /// register in between (the reference compiler looks back as far).
 const SHARE_WITHIN: u32 = 20;
 
+/// Cycles to read a word again through the side band: the address from the uniform stream, its move, and some of the
+/// slots that a word is waited for (reference 12.5).
+const READ_COST: f32 = 4.0;
+
 pub(super) type Uses = SmallVec<[VReg; 4]>;
 
 /// State at the end of a block.
@@ -222,14 +226,17 @@ impl<'a> Emit<'a> {
         v
     }
 
-    /// The same into a register of its own.
-    pub fn remake_in(&mut self, what: Remade, home: Option<SetId>) -> VReg {
+    /// The instruction that makes the value, its natural home, and the recipe of the two.
+    pub fn recipe(&mut self, what: Remade) -> (MInst, SetId, Recipe) {
         let (data, natural, cost) = match what {
             Remade::Const(c) => match small_code(c) {
                 Some(code) => (alu(Op::Mov, [Src::Imm(code), Src::None], None), regs::ANY, 1.0),
                 None => (MInst::Uniform(UniformSource::Const(c)), regs::UNI, 1.0),
             },
             Remade::Word(w, c) => (MInst::Uniform(UniformSource::Word(w, c)), regs::UNI, 1.0),
+            Remade::Read(w, c) => {
+                (MInst::Read { address: UniformSource::Word(w, c), count: 1 }, regs::UNI, READ_COST)
+            }
             Remade::LaneId => (alu(Op::Eidx, [Src::None; 2], None), regs::ANY, 1.0),
             Remade::ThreadId => (alu(Op::Tidx, [Src::None; 2], None), regs::ANY, 1.0),
             Remade::Start(n) => match values::start_op(u64::from(n)) {
@@ -237,15 +244,6 @@ impl<'a> Emit<'a> {
                 None => (MInst::Uniform(UniformSource::Const(0)), regs::UNI, 1.0),
             },
         };
-        self.rules.hit(match (what, data) {
-            (Remade::Const(_), MInst::Uniform(_)) => Rule::ConstantWord,
-            (Remade::Const(_), _) => Rule::ConstantMove,
-            (Remade::Word(_, 0), _) => Rule::DriverWord,
-            (Remade::Word(..), _) => Rule::DriverWordPlus,
-            (Remade::LaneId, _) => Rule::LaneId,
-            (Remade::ThreadId, _) => Rule::ThreadId,
-            (Remade::Start(_), _) => Rule::StartWord,
-        });
         let recipe = match self.recipes.get(&what) {
             Some(&r) => r,
             None => {
@@ -254,6 +252,22 @@ impl<'a> Emit<'a> {
                 r
             }
         };
+        (data, natural, recipe)
+    }
+
+    /// The same into a register of its own.
+    pub fn remake_in(&mut self, what: Remade, home: Option<SetId>) -> VReg {
+        let (data, natural, recipe) = self.recipe(what);
+        self.rules.hit(match (what, data) {
+            (Remade::Const(_), MInst::Uniform(_)) => Rule::ConstantWord,
+            (Remade::Const(_), _) => Rule::ConstantMove,
+            (Remade::Word(_, 0), _) => Rule::DriverWord,
+            (Remade::Word(..), _) => Rule::DriverWordPlus,
+            (Remade::Read(..), _) => Rule::SideBandWord,
+            (Remade::LaneId, _) => Rule::LaneId,
+            (Remade::ThreadId, _) => Rule::ThreadId,
+            (Remade::Start(_), _) => Rule::StartWord,
+        });
         let home = home.unwrap_or(natural);
         let v =
             self.b.vreg(VRegInfo { home, size: 1, recipe: Some(recipe), undefined: false }, String::new());

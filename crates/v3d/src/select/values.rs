@@ -11,6 +11,8 @@ pub(super) enum Remade {
     Const(u32),
     /// A word of the driver plus a constant.
     Word(UniformWord, u32),
+    /// The word of memory that never changes at that address.
+    Read(UniformWord, u32),
     LaneId,
     ThreadId,
     /// A start word of a fragment program that is asked for by an operation of its own.

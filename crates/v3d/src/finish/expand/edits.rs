@@ -121,6 +121,10 @@ impl Expander<'_> {
     pub(super) fn recompute(&mut self, what: Option<MInst>, to: Loc) {
         match what {
             Some(MInst::Uniform(word)) => self.load_uniform(to, word),
+            Some(MInst::Read { address, .. }) => {
+                self.side_address(address);
+                self.side_word(to);
+            }
             Some(MInst::Alu { op, src, .. }) => {
                 let s = |s: Src| match s {
                     Src::Imm(c) => Source::Small(c),

@@ -197,15 +197,16 @@ impl Machine<'_> {
                 }
             }
             MInst::Uniform(w) => {
-                let v = match w {
-                    UniformSource::Const(c) => c,
-                    UniformSource::Word(w, c) => self.env.word(w).wrapping_add(c),
-                };
+                let v = self.word(w);
                 b.regs[defs[0]] = [v; LANES];
             }
-            MInst::Sideband { count } => {
+            what @ (MInst::Sideband { count } | MInst::Read { count, .. }) => {
+                let base = match what {
+                    MInst::Read { address, .. } => self.word(address),
+                    _ => uses[0][0],
+                };
                 for n in 0..count as usize {
-                    let address = uses[0][0].wrapping_add(4 * n as u32);
+                    let address = base.wrapping_add(4 * n as u32);
                     // Words between wanted ones may lie outside.
                     let v = self.memory.read_u32(address).unwrap_or(0xdead_beef);
                     b.regs[defs[n]] = [v; LANES];
@@ -280,6 +281,13 @@ impl Machine<'_> {
             MInst::Barrier | MInst::Branch { .. } | MInst::Jump | MInst::End => {}
         }
         Ok(())
+    }
+
+    fn word(&self, source: UniformSource) -> u32 {
+        match source {
+            UniformSource::Const(c) => c,
+            UniformSource::Word(w, c) => self.env.word(w).wrapping_add(c),
+        }
     }
 
     fn enabled(&self, b: &Batch, t: &Option<Test>, uses: &[Lanes], at: &mut usize) -> [bool; LANES] {

@@ -89,7 +89,7 @@ fn random_programs_compute_what_the_interpreter_says() {
         well_formed(version, threads, &mir).unwrap_or_else(|e| fail(e));
         let inputs = inputs(&m, seed);
         compare(&m, &lowered, &inputs, threads, &mir).unwrap_or_else(|e| fail(e));
-        kempe_mir::order::order(&mut mir, 24);
+        kempe_mir::order::order(&mut mir, kempe_mir::order::Room { aim: 24, registers: 32, memory: 10 });
         compare(&m, &lowered, &inputs, threads, &mir).unwrap_or_else(|e| fail(format!("ordered: {e}")));
         count += 1;
     }
