@@ -5,6 +5,7 @@
 //!     cargo xtask fuzz [--count N]     random programs down the whole road, simulator against interpreter
 //!     cargo xtask coverage TARGET      coverage-guided fuzzing of the readers (fuzz/)
 //!     cargo xtask mutate [--count N]   changes correct results in one thing: do the judges object?
+//!     cargo xtask growth [NAME]...     code and compile time of shaders of growing size
 //!     cargo xtask quality              docs/quality.md: our code beside the reference figures
 //!     cargo xtask survey [--all]       compiles the compute modules of the corpus: how many, how fast, why not
 //!     cargo xtask sweep [--quick]      compiles the corpus at many register limits, and runs a part of it
@@ -15,6 +16,7 @@
 mod corpus;
 mod coverage;
 mod fuzz;
+mod growth;
 mod judge;
 mod mutate;
 mod oracles;
@@ -33,6 +35,7 @@ fn main() -> ExitCode {
     match task.as_str() {
         "oracles" => oracles::run(&args),
         "coverage" => coverage::run(&args),
+        "growth" => growth::run(&args),
         "quality" => quality::run(&args),
         "fuzz" => fuzz::run(&args),
         "mutate" => mutate::run(&args),
@@ -42,7 +45,7 @@ fn main() -> ExitCode {
         "vulkan" => vulkan(&args),
         _ => {
             eprintln!(
-                "usage: cargo xtask oracles|fuzz|coverage|mutate|quality|survey|sweep|simulate|vulkan ..."
+                "usage: cargo xtask oracles|fuzz|coverage|mutate|growth|quality|survey|sweep|simulate|vulkan ..."
             );
             ExitCode::from(2)
         }
