@@ -5,8 +5,9 @@
 //! what of it is the allocator's. The exponent is the slope between neighbours on logarithmic axes, time over instructions.
 //! `docs/allocator.md` has the table.
 
-use kempe::compile::{CodeOptions, Keep, Options, Source, Status, compile};
+use crate::quality::kempe;
 use std::fmt::Write as _;
+use std::path::Path;
 use std::process::ExitCode;
 
 const BITONIC: [u32; 5] = [16, 32, 64, 128, 256];
@@ -76,79 +77,83 @@ fn matvec(n: u32, layers: u32) -> String {
     text + "}\n"
 }
 
-/// Instructions and milliseconds, or why there are none.
-type Size = Option<(f64, f64)>;
+/// Instructions and milliseconds.
+type Size = (f64, f64);
 
-/// Prints the row of one shader on one target.
-fn row(name: &str, text: &str, target: &'static dyn kempe::Target, before: Size) -> Result<Size, String> {
-    let source = Source { name: format!("{name}.comp"), contents: Ok(text.as_bytes().to_vec()), stage: None };
-    let options = Options {
-        targets: vec![target],
-        front: kempe_front::Options::default(),
-        code: CodeOptions::default(),
-        keep: Keep::default(),
-        limits: kempe::limits::Limits::default(),
-    };
-    let mut best = None;
+/// One shader on one target, its row and its size; a refusal has a row too.
+fn row(
+    name: &str,
+    file: &Path,
+    target: &str,
+    before: Option<Size>,
+) -> Result<(String, Option<Size>), String> {
+    let mut best: Option<serde_json::Value> = None;
+    let time = |result: &serde_json::Value| result["compile_us"].as_f64().unwrap_or(f64::INFINITY);
     for _ in 0..RUNS {
-        let results = compile(&source, &options);
-        let [result] = &results[..] else { return Err(format!("{name}: {} results", results.len())) };
-        if result.status != Status::Ok {
-            println!("| {name} | {} | {} |", target.name(), result.message);
-            return if result.status == Status::Bug { Err(result.message.clone()) } else { Ok(None) };
+        let args = ["-t", target, "--format", "json", "--time-passes"].map(AsRef::as_ref);
+        let run = kempe(&[&["compile".as_ref(), file.as_os_str()], &args[..]].concat())?;
+        let value: serde_json::Value = serde_json::from_slice(&run.stdout).map_err(|e| e.to_string())?;
+        let result = &value["results"][0];
+        if result["status"] == "bug" {
+            return Err(result["message"].to_string());
         }
-        if best.as_ref().is_none_or(|(time, _)| result.compile_us < *time) {
-            best = Some((result.compile_us, result.clone()));
+        if result["status"] != "ok" {
+            return Ok((format!("| {name} | {target} | {} |", result["message"]), None));
+        }
+        if best.as_ref().is_none_or(|known| time(result) < time(known)) {
+            best = Some(result.clone());
         }
     }
-    let Some((time, result)) = best else { return Ok(None) };
-    let Some(artifact) = &result.artifact else { return Err(format!("{name}: no artifact")) };
-    let stats = &artifact.stats;
-    let allocate: f64 =
-        result.passes.iter().filter(|p| p.name == "allocate").map(|p| p.time.as_secs_f64() * 1e3).sum();
-    let now = (f64::from(stats.instructions), time as f64 / 1000.0);
+    let Some(best) = best else { return Err("nothing was compiled".to_owned()) };
+    let stats = &best["stats"];
+    let now = (stats["instructions"].as_f64().unwrap_or(f64::NAN), time(&best) / 1000.0);
     let slope = before.map_or("–".to_owned(), |(instructions, time)| {
         format!("{:.2}", (now.1 / time).ln() / (now.0 / instructions).ln())
     });
-    println!(
-        "| {name} | {} | {} | {} | {} : {} | {} | {:.1} | {allocate:.1} | {slope} |",
-        target.name(),
-        stats.instructions,
-        stats.threads,
-        stats.spills,
-        stats.fills,
-        stats.scratch,
-        now.1,
+    let allocation = best["passes_us"]["allocate"].as_f64().unwrap_or(f64::NAN) / 1000.0;
+    let text = format!(
+        "| {name} | {target} | {} | {} | {} : {} | {} | {:.1} | {allocation:.1} | {slope} |",
+        now.0, stats["threads"], stats["spills"], stats["fills"], stats["scratch"], now.1,
     );
-    Ok(Some(now))
+    Ok((text, Some(now)))
 }
 
 pub fn run(args: &[String]) -> ExitCode {
+    match table(args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(text) => {
+            eprintln!("{text}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn table(args: &[String]) -> Result<(), String> {
     let wanted = |name: &str| args.is_empty() || args.iter().any(|part| name.contains(part.as_str()));
     let families = [
         BITONIC.map(|n| (format!("bitonic{n}"), bitonic(n))).to_vec(),
         MATVEC.map(|n| (format!("matvec{n}x{LAYERS}"), matvec(n, LAYERS))).to_vec(),
     ];
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/growth");
+    std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     println!(
         "| shader | target | instructions | threads | spills : fills | scratch | CPU ms | of these allocation | exponent |"
     );
     println!("|---|---|---|---|---|---|---|---|---|");
-    let mut code = ExitCode::SUCCESS;
     for family in &families {
-        for &target in kempe::targets() {
+        for target in kempe::targets() {
             let mut before = None;
             for (name, text) in family.iter().filter(|shader| wanted(&shader.0)) {
-                match row(name, text, target, before) {
-                    Ok(size) => before = size,
-                    Err(text) => {
-                        eprintln!("{name}: {text}");
-                        code = ExitCode::FAILURE;
-                    }
-                }
+                let file = folder.join(format!("{name}.comp"));
+                std::fs::write(&file, text).map_err(|e| format!("{}: {e}", file.display()))?;
+                let (text, size) =
+                    row(name, &file, target.name(), before).map_err(|e| format!("{name}: {e}"))?;
+                println!("{text}");
+                before = size;
             }
         }
     }
-    code
+    Ok(())
 }
 
 #[cfg(test)]

@@ -12,9 +12,9 @@ mod shader;
 use kempe_ir::module::{MemImm, Value, Var, Variable};
 use kempe_ir::ops::Op;
 use kempe_ir::types::{Space, Type};
-use kempe_ra::OperandKind;
+use kempe_ra::{Edit, OperandKind};
 use kempe_v3d::compile::Options;
-use kempe_v3d::instr::{Instr, Op as MachineOp, Signals, Version};
+use kempe_v3d::instr::{Instr, Op as MachineOp, Signals};
 use kempe_v3d::mops::MInst;
 use shader::*;
 
