@@ -6,6 +6,7 @@
 //!     cargo xtask coverage TARGET      coverage-guided fuzzing of the readers (fuzz/)
 //!     cargo xtask mutate [--count N]   changes correct results in one thing: do the judges object?
 //!     cargo xtask optimum              the allocator beside the least spill cost, on small programs of the corpus
+//!     cargo xtask growth [NAME]...     code and compile time of shaders of growing size
 //!     cargo xtask quality              docs/quality.md: our code beside the reference figures
 //!     cargo xtask survey [--all]       compiles the compute modules of the corpus: how many, how fast, why not
 //!     cargo xtask sweep [--quick]      compiles the corpus at many register limits, and runs a part of it
@@ -16,6 +17,7 @@
 mod corpus;
 mod coverage;
 mod fuzz;
+mod growth;
 mod judge;
 mod mutate;
 mod optimum;
@@ -36,6 +38,7 @@ fn main() -> ExitCode {
         "oracles" => oracles::run(&args),
         "coverage" => coverage::run(&args),
         "optimum" => optimum::run(&args),
+        "growth" => growth::run(&args),
         "quality" => quality::run(&args),
         "fuzz" => fuzz::run(&args),
         "mutate" => mutate::run(&args),
@@ -45,7 +48,7 @@ fn main() -> ExitCode {
         "vulkan" => vulkan(&args),
         _ => {
             eprintln!(
-                "usage: cargo xtask oracles|fuzz|coverage|mutate|quality|survey|sweep|simulate|vulkan ..."
+                "usage: cargo xtask oracles|fuzz|coverage|mutate|growth|quality|survey|sweep|simulate|vulkan ..."
             );
             ExitCode::from(2)
         }

@@ -68,7 +68,7 @@ pub fn run(args: &[String]) -> ExitCode {
 }
 
 /// Runs the product, as a user has it.
-fn kempe(args: &[&std::ffi::OsStr]) -> Result<std::process::Output, String> {
+pub fn kempe(args: &[&std::ffi::OsStr]) -> Result<std::process::Output, String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     Command::new(cargo)
         .args(["run", "--release", "--quiet", "--package", "kempe-cli", "--"])

@@ -68,6 +68,8 @@ struct Checker<'a> {
     units: usize,
     /// In how many places of the current state a fact holds.
     count: Vec<u32>,
+    /// Blocks visited.
+    visits: u64,
 }
 
 /// Is `allocation` right for `program`? The error names the instruction, the operand, what was expected and found.
@@ -75,17 +77,19 @@ pub fn check(file: &RegisterFile, program: &Program, allocation: &Allocation) ->
     verify::verify_file(file).map_err(Failure::Malformed)?;
     verify::verify_program(file, program).map_err(Failure::Malformed)?;
     let graph = Graph::new(program);
-    check_with(file, program, &graph, allocation).map_err(Failure::CheckFailed)
+    check_with(file, program, &graph, allocation).map_err(Failure::CheckFailed).map(|_| ())
 }
 
+/// As [`check`]; gives how many blocks were visited.
 pub(crate) fn check_with(
     file: &RegisterFile,
     program: &Program,
     graph: &Graph,
     allocation: &Allocation,
-) -> Result<(), String> {
+) -> Result<u64, String> {
     let mut checker = Checker::new(file, program, allocation, graph)?;
-    checker.run(graph)
+    checker.run(graph)?;
+    Ok(checker.visits)
 }
 
 impl<'a> Checker<'a> {
@@ -225,6 +229,7 @@ impl<'a> Checker<'a> {
             unused,
             units,
             count: vec![0; next as usize],
+            visits: 0,
         })
     }
 
@@ -236,17 +241,24 @@ impl<'a> Checker<'a> {
             places: vec![Facts::new(); self.units + self.allocation.slots as usize],
             anywhere: Vec::new(),
         });
+        let again = self.may_come_again(graph);
         let mut dirty = vec![false; graph.rpo.len()];
         dirty[0] = true;
         let mut position = 0;
+        // Positions before this one have been visited.
+        let mut done = 0;
         while position < graph.rpo.len() {
             if !std::mem::take(&mut dirty[position]) {
                 position += 1;
                 continue;
             }
             let block = graph.rpo[position];
-            let Some(state) = entry[block as usize].clone() else { continue };
-            let mut state = state;
+            // What is known at the start of a block that is seen once is not kept.
+            let known = &mut entry[block as usize];
+            let known = if again[position] { known.clone() } else { known.take() };
+            let Some(mut state) = known else { continue };
+            self.visits += 1;
+            done = done.max(position + 1);
             self.recount(&state, true);
             let result = self.block(block, &mut state, &first_edit, &edits);
             self.recount(&state, false);
@@ -261,6 +273,9 @@ impl<'a> Checker<'a> {
                 };
                 self.pass_edge(edge, &mut after);
                 let at = graph.rpo_index[edge.to.0 as usize] as usize;
+                if at < done && !again[at] {
+                    return Err(format!("block {} is entered again from block {block}", edge.to.0));
+                }
                 let changed = match &mut entry[edge.to.0 as usize] {
                     Some(known) => meet(known, &after),
                     empty => {
@@ -276,6 +291,22 @@ impl<'a> Checker<'a> {
             position = back;
         }
         Ok(())
+    }
+
+    /// By position: does an edge from there or later lead there or before? Other blocks are visited once: going back along
+    /// such an edge revisits only blocks between its ends.
+    fn may_come_again(&self, graph: &Graph) -> Vec<bool> {
+        let mut again = vec![false; graph.rpo.len()];
+        let mut from = usize::MAX;
+        for position in (0..graph.rpo.len()).rev() {
+            let succs = self.program.blocks[graph.rpo[position] as usize].succs.iter();
+            let first = succs.map(|edge| graph.rpo_index[edge.to.0 as usize] as usize).min();
+            if let Some(first) = first.filter(|&first| first <= position) {
+                from = from.min(first);
+            }
+            again[position] = from <= position;
+        }
+        again
     }
 
     fn recount(&mut self, state: &State, add: bool) {

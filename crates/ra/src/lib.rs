@@ -3,6 +3,49 @@
 //! [`allocate`] brings the pressure of every set under its size first (in SSA form, splitting values), then gives places
 //! out in dominance order, and hands nothing out that checker A ([`check()`]) has not agreed to. It knows no IR and no
 //! GPU. `docs/register-allocation.md` has the overview.
+//!
+//! What is asked is a [`RegisterFile`] (units, sets of units, clobber masks), a [`Program`] (blocks, instructions,
+//! operands, virtual registers in SSA form) and [`Costs`]; the answer is an [`Allocation`]: a unit for every operand, and
+//! copies, swaps, spills, fills and recomputations to be put between instructions. All of it is in [`problem`].
+//!
+//! `examples/toy.rs` is the whole of it on a small machine with register pairs, an argument in a fixed register and a
+//! call that destroys half of the file (`cargo run -p kempe-ra --example toy`). The shortest that works:
+//!
+//! ```
+//! use kempe_ra::*;
+//!
+//! let file = RegisterFile {
+//!     units: vec!["r0".into(), "r1".into()],
+//!     sets: vec![UnitSet {
+//!         name: "all".into(),
+//!         units: vec![Unit(0), Unit(1)],
+//!         rotate: false,
+//!         backing: Backing::Memory,
+//!     }],
+//!     clobbers: vec![vec![]],
+//!     ..RegisterFile::default()
+//! };
+//! let operand = |value, kind| Operand {
+//!     vreg: VReg(value), kind, set: SetId(0), tied: None, fixed: None, hint: None, vector: None,
+//! };
+//! let inst = |operands| InstInfo {
+//!     operands, clobbers: ClobberId(0), no_memory_edit_before: false, is_move: false,
+//! };
+//! // v0 is written by one instruction and read by the next.
+//! let program = Program {
+//!     blocks: vec![BlockInfo { insts: 0..2, frequency: 1.0, ..BlockInfo::default() }],
+//!     insts: vec![inst(0..1), inst(1..2)],
+//!     operands: vec![operand(0, OperandKind::Def), operand(0, OperandKind::Use)],
+//!     vregs: vec![VRegInfo { home: SetId(0), size: 1, recipe: None, undefined: false }],
+//!     recipe_cost: vec![],
+//! };
+//! let allocation = allocate(&file, &program, &Costs::default(), &Options::default())?;
+//! assert_eq!(allocation.places[0], allocation.places[1]);
+//! assert!(allocation.edits.is_empty());
+//! # Ok::<(), Failure>(())
+//! ```
+
+#![warn(missing_docs)]
 
 mod backing;
 mod check;
@@ -60,6 +103,7 @@ pub fn allocate(
     verify::verify_reachable(program, &graph).map_err(Failure::Malformed)?;
     let mut code = Code::new(program, &graph);
     let live = Liveness::new(&mut code, &graph);
+    let work = Work { live_visits: live.visits, ..Work::default() };
     if let Some(vreg) = live.ins(0).next() {
         return Err(Failure::Malformed(format!("v{vreg} is used where it is not defined")));
     }
@@ -73,6 +117,7 @@ pub fn allocate(
         tight: vec![Tight::No; program.insts.len()],
         stuck: None,
         decisions: Vec::new(),
+        work,
     };
     let profile = options.explain.then(|| Profile::of(file, program, &graph, &code, &live));
     let mut allocation = job.run(code)?;
@@ -84,7 +129,9 @@ pub fn allocate(
         decisions.retain(|decision| decision.is_of(program.vregs.len()));
         allocation.report = Some(Box::new(Report { profile, room, decisions }));
     }
-    check::check_with(file, program, &graph, &allocation).map_err(Failure::CheckFailed)?;
+    job.work.check_visits =
+        check::check_with(file, program, &graph, &allocation).map_err(Failure::CheckFailed)?;
+    allocation.work = job.work;
     Ok(allocation)
 }
 
@@ -114,6 +161,7 @@ struct Job<'a> {
     stuck: Option<u32>,
     /// What the last attempt decided, if that is asked for.
     decisions: Vec<Decision>,
+    work: Work,
 }
 
 impl Job<'_> {
@@ -206,15 +254,16 @@ impl Job<'_> {
 
     fn attempt(&mut self, mut code: Code, memory: bool) -> Result<Allocation, Failure> {
         self.decisions.clear();
+        self.work.attempts += 1;
         let limits = Limits::new(self.file, self.program, self.options.max_registers, memory);
-        let mut live = Liveness::new(&mut code, self.graph);
+        let mut live = self.live(&mut code);
         let mut measure = pressure::measure(&code, &live, &limits, self.graph, &self.tight);
         if self.max_pressure == 0 {
             self.max_pressure = measure.max;
         }
         if backing::is_needed(&code, &limits, measure.over) {
             code = backing::keep(&mut code, &live, &limits).map_err(|step| self.full(&code, step))?;
-            live = Liveness::new(&mut code, self.graph);
+            live = self.live(&mut code);
             measure = pressure::measure(&code, &live, &limits, self.graph, &self.tight);
         }
         let mut slots = 0;
@@ -229,7 +278,7 @@ impl Job<'_> {
             slots = spilled.coupled.slots;
             let insertions = std::mem::take(&mut spilled.coupled.insertions);
             code = rewrite::rewrite(&spilled.code, insertions, self.file.memory_edit_clobbers);
-            live = Liveness::new(&mut code, self.graph);
+            live = self.live(&mut code);
             // Post-condition: nothing is in a register at the start of a block that was not meant to be.
             let entry = &spilled.coupled.entry;
             debug_assert!(
@@ -264,6 +313,7 @@ impl Job<'_> {
             self.file.units.len(),
             &self.tight,
             plan,
+            &mut self.work,
         )
         .map_err(|stuck| {
             self.stuck = Some(stuck.inst);
@@ -290,7 +340,14 @@ impl Job<'_> {
             unused_defs,
             engine: Engine::Scan,
             report: None,
+            work: Work::default(),
         })
+    }
+
+    fn live(&mut self, code: &mut Code) -> Liveness {
+        let live = Liveness::new(code, self.graph);
+        self.work.live_visits += live.visits;
+        live
     }
 
     /// Which values go to memory or are made again, and where.

@@ -1,9 +1,13 @@
-//! Exact liveness by data flow over dense bit sets.
+//! Exact liveness by data flow over sparse bit sets.
 //!
-//! Only values that cross a block boundary get a bit. Blocks are visited in postorder and again only while something
-//! they depend on changed: one visit per block without loops, loop depth + 1 with them (bug shape A49 is a chain of
-//! blocks visited in the wrong order). The definition of a value may occur several times ([`crate::code`]: a fill
-//! defines it again), so this is plain data flow, not the SSA shortcut.
+//! Only values that cross a block boundary get a bit, numbered in order of appearance, so that what lives together stands
+//! in few words; of a block's set only the words that are not empty are kept. (With a word for every value in every block
+//! a chain of selections took time and memory by the square of its length.)
+//!
+//! Blocks are visited in postorder and again only while something they depend on changed: one visit per block without
+//! loops, loop depth + 1 with them (bug shape A49 is a chain of blocks visited in the wrong order). The definition of a
+//! value may occur several times ([`crate::code`]: a fill defines it again), so this is plain data flow, not the SSA
+//! shortcut.
 
 use crate::code::*;
 use crate::graph::{Graph, NONE};
@@ -14,75 +18,170 @@ pub(crate) struct Liveness {
     bit: Vec<u32>,
     /// The value of a bit.
     values: Vec<u32>,
-    words: usize,
-    live_in: Vec<u64>,
-    live_out: Vec<u64>,
+    live_in: Rows,
+    live_out: Rows,
     /// For parameters: is it read at all? The argument of one that is not is not read either.
     pub param_live: Vec<bool>,
+    /// Blocks visited by the data flow.
+    pub visits: u64,
+}
+
+/// A word of a sparse set: its number and its bits.
+type Word = (u32, u64);
+
+/// A sparse set for each block, words ascending.
+#[derive(Default)]
+struct Rows {
+    words: Vec<Word>,
+    spans: Vec<(u32, u32)>,
+}
+
+impl Rows {
+    fn new(blocks: usize) -> Rows {
+        Rows { words: Vec::new(), spans: vec![(0, 0); blocks] }
+    }
+
+    fn row(&self, block: u32) -> &[Word] {
+        let (start, end) = self.spans[block as usize];
+        &self.words[start as usize..end as usize]
+    }
+
+    /// The set of `block` becomes what has been gathered; whether it was something else before.
+    fn set(&mut self, block: u32, gathered: &mut Gathered) -> bool {
+        gathered.sort();
+        let (start, end) = self.spans[block as usize];
+        let new = gathered.touched.iter().map(|&word| (word, gathered.bits[word as usize]));
+        let new = new.filter(|word| word.1 != 0);
+        if self.row(block).iter().copied().eq(new.clone()) {
+            return false;
+        }
+        if new.clone().count() <= (end - start) as usize {
+            let mut at = start;
+            for word in new {
+                self.words[at as usize] = word;
+                at += 1;
+            }
+            self.spans[block as usize] = (start, at);
+        } else {
+            let start = self.words.len() as u32;
+            self.words.extend(new);
+            self.spans[block as usize] = (start, self.words.len() as u32);
+        }
+        true
+    }
+}
+
+/// One set at full length while it is put together, with the words that may not be empty.
+struct Gathered {
+    bits: Vec<u64>,
+    touched: Vec<u32>,
+}
+
+impl Gathered {
+    fn clear(&mut self) {
+        for word in self.touched.drain(..) {
+            self.bits[word as usize] = 0;
+        }
+    }
+
+    fn sort(&mut self) {
+        self.touched.sort_unstable();
+        self.touched.dedup();
+    }
+
+    fn add(&mut self, row: &[Word]) {
+        for &(word, bits) in row {
+            if self.bits[word as usize] == 0 {
+                self.touched.push(word);
+            }
+            self.bits[word as usize] |= bits;
+        }
+    }
+
+    fn sub(&mut self, row: &[Word]) {
+        for &(word, bits) in row {
+            self.bits[word as usize] &= !bits;
+        }
+    }
+
+    fn insert(&mut self, bit: u32) {
+        if bit != NONE {
+            self.add(&[(bit / 64, 1 << (bit % 64))]);
+        }
+    }
+
+    /// Take a bit out; whether it was there.
+    fn remove(&mut self, bit: u32) -> bool {
+        let there = self.has(bit);
+        if there {
+            self.sub(&[(bit / 64, 1 << (bit % 64))]);
+        }
+        there
+    }
+
+    fn has(&self, bit: u32) -> bool {
+        bit != NONE && self.bits[bit as usize / 64] >> (bit % 64) & 1 != 0
+    }
 }
 
 impl Liveness {
     /// Liveness of `code`; fills in `code.kills`. Visits blocks at most `loop depth + 1` times each.
     pub fn new(code: &mut Code, graph: &Graph) -> Liveness {
         let mut live = Liveness::number(code);
-        let words = live.words;
+        let words = live.values.len().div_ceil(64);
         let count = code.blocks.len();
+        let empty = || Gathered { bits: vec![0; words], touched: Vec::new() };
         // Per block: what it reads before writing, and what it writes.
-        let mut reads = vec![0u64; count * words];
-        let mut writes = vec![0u64; count * words];
+        let (mut reads, mut writes) = (Rows::new(count), Rows::new(count));
+        let (mut read, mut written) = (empty(), empty());
         for (index, block) in code.blocks.iter().enumerate() {
-            let reads = &mut reads[index * words..(index + 1) * words];
-            let writes = &mut writes[index * words..(index + 1) * words];
+            read.clear();
+            written.clear();
             for step in block.steps.clone() {
                 let ops = &code.ops[code.steps[step as usize].ops()];
                 for op in ops.iter().filter(|op| op.kind == OperandKind::Use) {
                     let bit = live.bit[op.vreg.0 as usize];
-                    if bit != NONE && !has(writes, bit) {
-                        set(reads, bit);
+                    if !written.has(bit) {
+                        read.insert(bit);
                     }
                 }
                 for op in ops.iter().filter(|op| op.kind != OperandKind::Use) {
-                    set(writes, live.bit[op.vreg.0 as usize]);
+                    written.insert(live.bit[op.vreg.0 as usize]);
                 }
             }
+            reads.set(index as u32, &mut read);
+            writes.set(index as u32, &mut written);
         }
         let mut dirty = vec![true; count];
-        let mut out = vec![0u64; words];
+        let mut set = empty();
         loop {
             let mut again = false;
             for &block in graph.rpo.iter().rev() {
                 if !std::mem::take(&mut dirty[block as usize]) {
                     continue;
                 }
-                let at = block as usize * words;
-                out.fill(0);
+                live.visits += 1;
+                set.clear();
                 for edge in &code.blocks[block as usize].succs {
-                    let from = edge.to as usize * words;
-                    for (out, live_in) in out.iter_mut().zip(&live.live_in[from..from + words]) {
-                        *out |= live_in;
-                    }
+                    set.add(live.live_in.row(edge.to));
                 }
-                live.live_out[at..at + words].copy_from_slice(&out);
+                live.live_out.set(block, &mut set);
                 for edge in &code.blocks[block as usize].succs {
                     for (&arg, &param) in edge.args.iter().zip(&code.blocks[edge.to as usize].params) {
                         if live.param_live[param as usize] {
-                            set(&mut out, live.bit[arg as usize]);
+                            set.insert(live.bit[arg as usize]);
                         }
                     }
                 }
-                for k in 0..words {
-                    out[k] = reads[at + k] | (out[k] & !writes[at + k]);
-                }
+                set.sub(writes.row(block));
+                set.add(reads.row(block));
                 let mut changed = false;
                 for &param in &code.blocks[block as usize].params {
-                    let bit = live.bit[param as usize];
-                    if has(&out, bit) {
-                        out[bit as usize / 64] &= !(1 << (bit % 64));
+                    if set.remove(live.bit[param as usize]) {
                         changed |= !std::mem::replace(&mut live.param_live[param as usize], true);
                     }
                 }
-                changed |= live.live_in[at..at + words] != out[..];
-                live.live_in[at..at + words].copy_from_slice(&out);
+                changed |= live.live_in.set(block, &mut set);
                 if changed {
                     for &pred in &code.blocks[block as usize].preds {
                         dirty[pred as usize] = true;
@@ -127,15 +226,14 @@ impl Liveness {
         for &param in code.blocks.iter().flat_map(|block| &block.params) {
             note(param, NONE - 1, &home_block);
         }
-        let words = values.len().div_ceil(64);
         let count = code.blocks.len();
         Liveness {
             bit,
             values,
-            words,
-            live_in: vec![0; count * words],
-            live_out: vec![0; count * words],
+            live_in: Rows::new(count),
+            live_out: Rows::new(count),
             param_live: vec![false; code.vregs.len()],
+            visits: 0,
         }
     }
 
@@ -182,44 +280,33 @@ impl Liveness {
     }
 
     pub fn ins(&self, block: u32) -> Bits<'_> {
-        self.row(&self.live_in, block)
+        Bits { row: self.live_in.row(block), values: &self.values, at: 0, bits: None }
     }
 
     pub fn outs(&self, block: u32) -> Bits<'_> {
-        self.row(&self.live_out, block)
+        Bits { row: self.live_out.row(block), values: &self.values, at: 0, bits: None }
     }
 
     pub fn is_in(&self, block: u32, vreg: u32) -> bool {
-        let bit = self.bit[vreg as usize];
-        bit != NONE && has(&self.live_in[block as usize * self.words..], bit)
+        has(self.live_in.row(block), self.bit[vreg as usize])
     }
 
     pub fn is_out(&self, block: u32, vreg: u32) -> bool {
-        let bit = self.bit[vreg as usize];
-        bit != NONE && has(&self.live_out[block as usize * self.words..], bit)
-    }
-
-    fn row<'a>(&'a self, rows: &'a [u64], block: u32) -> Bits<'a> {
-        let at = block as usize * self.words;
-        Bits { words: &rows[at..at + self.words], values: &self.values, word: 0, bits: None }
+        has(self.live_out.row(block), self.bit[vreg as usize])
     }
 }
 
-fn set(words: &mut [u64], bit: u32) {
-    if bit != NONE {
-        words[bit as usize / 64] |= 1 << (bit % 64);
-    }
-}
-
-fn has(words: &[u64], bit: u32) -> bool {
-    words[bit as usize / 64] >> (bit % 64) & 1 != 0
+fn has(row: &[Word], bit: u32) -> bool {
+    // (NONE lies beyond every word.)
+    let found = row.binary_search_by_key(&(bit / 64), |word| word.0);
+    found.is_ok_and(|at| row[at].1 >> (bit % 64) & 1 != 0)
 }
 
 /// The values of one row, always in the same order.
 pub(crate) struct Bits<'a> {
-    words: &'a [u64],
+    row: &'a [Word],
     values: &'a [u32],
-    word: usize,
+    at: usize,
     bits: Option<u64>,
 }
 
@@ -227,14 +314,14 @@ impl Iterator for Bits<'_> {
     type Item = u32;
 
     fn next(&mut self) -> Option<u32> {
-        while self.word < self.words.len() {
-            let bits = self.bits.unwrap_or(self.words[self.word]);
+        while let Some(&(word, all)) = self.row.get(self.at) {
+            let bits = self.bits.unwrap_or(all);
             if bits != 0 {
                 self.bits = Some(bits & (bits - 1));
-                return Some(self.values[self.word * 64 + bits.trailing_zeros() as usize]);
+                return Some(self.values[word as usize * 64 + bits.trailing_zeros() as usize]);
             }
             self.bits = None;
-            self.word += 1;
+            self.at += 1;
         }
         None
     }

@@ -47,6 +47,7 @@ pub struct Group(pub u32);
 pub struct RegisterFile {
     /// Names of the units, for messages.
     pub units: Vec<String>,
+    /// Sets of units; [`SetId`] is an index into it.
     pub sets: Vec<UnitSet>,
     /// Clobber masks; entry 0 is empty.
     pub clobbers: Vec<Vec<Unit>>,
@@ -58,6 +59,7 @@ pub struct RegisterFile {
     /// Units that keep only what belongs into their sets (a register with one word for several lanes): any other value
     /// is lost in them, also on its way through.
     pub narrow: Vec<Unit>,
+    /// What it would rather have.
     pub preferences: Preferences,
 }
 
@@ -68,24 +70,30 @@ pub struct Preferences {
     pub favoured: Vec<Favour>,
     /// Units that are better for values that live at most [`Preferences::brief_life`] instructions, and worse for all others.
     pub brief: Vec<Unit>,
+    /// Longest life of a brief value, in instructions.
     pub brief_life: u32,
     /// Units that are in the way at the end of a program: values that its last [`Preferences::late_steps`] instructions
     /// touch rather stand elsewhere.
     pub late: Vec<Unit>,
+    /// How many instructions at the end of a program are late.
     pub late_steps: u32,
 }
 
 /// Values of `set` take `unit` if it is free and was given out more than `rest` instructions ago.
 #[derive(Clone, Copy, Debug)]
 pub struct Favour {
+    /// Home of the values.
     pub set: SetId,
+    /// What they take.
     pub unit: Unit,
+    /// Instructions between two of them.
     pub rest: u32,
 }
 
 /// A named set of units that operands and virtual registers refer to.
 #[derive(Clone, Debug)]
 pub struct UnitSet {
+    /// For messages.
     pub name: String,
     /// Members in order of preference.
     pub units: Vec<Unit>,
@@ -120,7 +128,9 @@ pub enum OperandKind {
 /// One operand of an instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Operand {
+    /// What is read or written.
     pub vreg: VReg,
+    /// Whether and when it is read or written.
     pub kind: OperandKind,
     /// The set this operand must lie in (a subset of, or equal to, the home set of the register).
     pub set: SetId,
@@ -139,8 +149,11 @@ pub struct Operand {
 /// Position of an operand inside a vector operand of its instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct VectorPart {
+    /// The vector, a number within the instruction.
     pub group: Group,
+    /// Position in the vector, from 0 without holes.
     pub index: u8,
+    /// The first unit of the vector is a multiple of this, a power of two.
     pub align: u8,
 }
 
@@ -161,20 +174,27 @@ pub struct InstInfo {
 /// nothing, and the terminator of a block with one successor has no operands and no clobbers.
 #[derive(Clone, Debug, Default)]
 pub struct BlockInfo {
+    /// Range in [`Program::insts`], not empty; the ranges of the blocks follow each other.
     pub insts: Range<u32>,
+    /// Defined where the block begins, by the arguments of the edge that is taken.
     pub params: Vec<VReg>,
     /// Successors with their arguments, one per parameter of the successor. Critical edges are not allowed:
     /// a block with several successors has only successors with one predecessor.
     pub succs: Vec<Edge>,
+    /// Predecessors, one entry for every edge.
     pub preds: Vec<Block>,
     /// Estimated executions (1.0 for the entry).
     pub frequency: f32,
+    /// Loops around it.
     pub loop_depth: u32,
 }
 
+/// An edge of the control-flow graph.
 #[derive(Clone, Debug)]
 pub struct Edge {
+    /// Where it leads.
     pub to: Block,
+    /// What the parameters there become, all at once.
     pub args: Vec<VReg>,
 }
 
@@ -194,9 +214,13 @@ pub struct VRegInfo {
 /// The program view.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
+    /// By [`Block`]; the entry, without predecessors and parameters, first.
     pub blocks: Vec<BlockInfo>,
+    /// By [`Inst`], block after block.
     pub insts: Vec<InstInfo>,
+    /// Operands of all instructions.
     pub operands: Vec<Operand>,
+    /// By [`VReg`].
     pub vregs: Vec<VRegInfo>,
     /// What a recomputation costs, by recipe, in cycles.
     pub recipe_cost: Vec<f32>,
@@ -205,9 +229,13 @@ pub struct Program {
 /// Costs of edits in estimated cycles.
 #[derive(Clone, Copy, Debug)]
 pub struct Costs {
+    /// [`Edit::Copy`].
     pub copy: f32,
+    /// [`Edit::Swap`].
     pub swap: f32,
+    /// [`Edit::Spill`].
     pub spill: f32,
+    /// [`Edit::Fill`].
     pub fill: f32,
 }
 
@@ -284,11 +312,17 @@ pub enum Point {
 
 /// Something the allocator wants inserted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[expect(missing_docs, reason = "the names of the fields say it")]
 pub enum Edit {
+    /// One unit becomes what another one is.
     Copy { from: Unit, to: Unit },
+    /// Two units change their contents.
     Swap { a: Unit, b: Unit },
+    /// A unit goes to memory, for all lanes; the memory-edit clobbers are lost.
     Spill { from: Unit, slot: Slot },
+    /// A unit comes from memory, for all lanes; the memory-edit clobbers are lost.
     Fill { slot: Slot, to: Unit },
+    /// A value is made again: as many units as it has, from `to` on.
     Recompute { recipe: Recipe, to: Unit },
 }
 
@@ -315,6 +349,23 @@ pub struct Allocation {
     pub engine: Engine,
     /// What [`Options::explain`] asks for.
     pub report: Option<Box<crate::report::Report>>,
+    /// What it took to find.
+    pub work: Work,
+}
+
+/// What an allocation took, counted: the same problem gives the same numbers on every machine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Work {
+    /// Times that everything was tried from the beginning.
+    pub attempts: u32,
+    /// Blocks visited by data flow: liveness, in all attempts.
+    pub live_visits: u64,
+    /// Blocks visited by checker A.
+    pub check_visits: u64,
+    /// Instructions and edits given places, in all attempts.
+    pub placed: u64,
+    /// Of these, points where everything that was live had to be placed anew.
+    pub settled: u64,
 }
 
 impl Allocation {
@@ -338,8 +389,10 @@ impl Allocation {
 pub enum Failure {
     /// More is live at once than fits, even after spilling everything: the instruction, what is live there, and how many
     /// units the set would have to have at least ([`Options::max_registers`], where that is what it is short of).
+    #[expect(missing_docs, reason = "the names of the fields say it")]
     OutOfRegisters { at: Inst, set: SetId, live: Vec<VReg>, needed: u32 },
     /// It does not fit without memory, which [`Options::no_memory`] rules out; the highest pressure of any set.
+    #[expect(missing_docs, reason = "the name of the field says it")]
     NeedsMemory { pressure: u32 },
     /// The problem itself is malformed (a critical edge, a use without definition, an operand outside its set).
     Malformed(String),

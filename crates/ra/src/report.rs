@@ -40,7 +40,9 @@ pub struct Report {
 pub struct Decision {
     /// The instruction for which it had to go.
     pub at: Inst,
+    /// Why one had to.
     pub reason: Reason,
+    /// Who went.
     pub chosen: Candidate,
     /// Who could have gone instead: the [`MAX_OTHERS`] with the highest scores, highest first.
     pub others: Vec<Candidate>,
@@ -89,7 +91,9 @@ pub enum Return {
 /// A value that may lose its register.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Candidate {
+    /// The value.
     pub vreg: VReg,
+    /// How it comes back.
     pub back: Return,
     /// Instructions until it is read again, the nearest path counting, and [`LOOP_DISTANCE`] more for every loop that
     /// is left on the way.
@@ -169,6 +173,7 @@ impl Profile {
         self.demand.len().checked_div(self.capacity.len()).unwrap_or(0)
     }
 
+    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -204,6 +209,7 @@ fn checked(file: &RegisterFile, program: &Program) -> Result<Graph, Failure> {
 /// Where a value comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Definition {
+    /// An instruction.
     Inst(Inst),
     /// A parameter.
     Block(Block),
@@ -212,6 +218,7 @@ pub enum Definition {
 /// Where a value is read next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NextRead {
+    /// The instruction that reads it.
     pub at: Inst,
     /// Instructions on the way.
     pub steps: u32,

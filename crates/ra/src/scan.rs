@@ -60,6 +60,7 @@ struct Scan<'a> {
     tight: &'a [Tight],
     /// Places that the graph engine found, by value; empty without it.
     plan: &'a [u16],
+    work: &'a mut Work,
 }
 
 #[expect(clippy::too_many_arguments, reason = "one call; each is a table that the scan reads")]
@@ -74,6 +75,7 @@ pub(crate) fn scan(
     units: usize,
     tight: &[Tight],
     plan: &[u16],
+    work: &mut Work,
 ) -> Result<Placed, Stuck> {
     let count = code.vregs.len();
     let mut scan = Scan {
@@ -100,6 +102,7 @@ pub(crate) fn scan(
         nodes: Vec::new(),
         tight,
         plan,
+        work,
     };
     for &block in &graph.rpo {
         scan.enter(block)?;
@@ -396,7 +399,9 @@ impl Scan<'_> {
         self.prefer.tick();
         let code = self.code;
         let info = &code.steps[step as usize];
+        self.work.placed += 1;
         if !self.try_as_is(info) {
+            self.work.settled += 1;
             self.settle_step(step)?;
         }
         for (k, op) in info.ops().enumerate() {

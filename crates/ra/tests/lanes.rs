@@ -9,6 +9,7 @@ mod testing;
 
 use kempe_ra::*;
 use testing::files::rows_file;
+use testing::judge::ENGINES;
 use testing::lanes::{LANES, Lanes, Op};
 use testing::least::{Verdict, verdict};
 
@@ -36,8 +37,9 @@ fn at_every_limit(name: &str, lanes: &Lanes) -> Seen {
         };
         seen.natural = natural;
         for limit in (1..=natural + 1).rev() {
-            for force_spill in [false, true] {
-                let options = Options { max_registers: Some(limit), force_spill, ..Options::default() };
+            for (engine, force_spill) in ENGINES.into_iter().flat_map(|e| [(e, false), (e, true)]) {
+                let options =
+                    Options { max_registers: Some(limit), force_spill, engine, ..Options::default() };
                 match allocate(&file, &lanes.program, &Costs::default(), &options) {
                     Ok(allocation) => {
                         seen.smallest = limit;

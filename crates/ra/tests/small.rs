@@ -4,73 +4,9 @@
 mod testing;
 
 use kempe_ra::*;
+use testing::build::*;
 use testing::files::*;
-use testing::generate::plain;
 use testing::least::{Verdict, verdict};
-
-fn forced() -> Options {
-    Options { force_spill: true, ..Options::default() }
-}
-
-#[derive(Default)]
-struct Builder(Program);
-
-impl Builder {
-    fn value(&mut self, home: SetId, undefined: bool) -> VReg {
-        self.wide_value(home, 1, undefined)
-    }
-
-    fn wide_value(&mut self, home: SetId, size: u8, undefined: bool) -> VReg {
-        self.0.vregs.push(VRegInfo { home, size, recipe: None, undefined });
-        VReg(self.0.vregs.len() as u32 - 1)
-    }
-
-    fn block(&mut self, params: &[VReg]) {
-        let at = self.0.insts.len() as u32;
-        self.0.blocks.push(BlockInfo {
-            insts: at..at,
-            params: params.to_vec(),
-            frequency: 1.0,
-            ..Default::default()
-        });
-    }
-
-    fn inst(&mut self, operands: &[Operand], clobbers: ClobberId, no_memory_edit_before: bool) {
-        let first = self.0.operands.len() as u32;
-        self.0.operands.extend_from_slice(operands);
-        let operands = first..self.0.operands.len() as u32;
-        self.0.insts.push(InstInfo { operands, clobbers, no_memory_edit_before, is_move: false });
-        if let Some(block) = self.0.blocks.last_mut() {
-            block.insts.end += 1;
-        }
-    }
-
-    /// An edge out of the last block.
-    fn edge(&mut self, to: u32, args: &[VReg]) {
-        if let Some(block) = self.0.blocks.last_mut() {
-            block.succs.push(Edge { to: Block(to), args: args.to_vec() });
-        }
-    }
-
-    fn finish(mut self) -> Program {
-        for from in 0..self.0.blocks.len() {
-            for edge in self.0.blocks[from].succs.clone() {
-                self.0.blocks[edge.to.0 as usize].preds.push(Block(from as u32));
-            }
-        }
-        self.0
-    }
-}
-
-fn read(vreg: VReg, set: SetId) -> Operand {
-    plain(vreg, OperandKind::Use, set)
-}
-
-fn write(vreg: VReg, set: SetId) -> Operand {
-    plain(vreg, OperandKind::Def, set)
-}
-
-const NONE: ClobberId = ClobberId(0);
 
 /// A def that may lie in an accumulator must not take over the row of a use while another def needs a row: 3 rows, 2 uses
 /// in rows, 2 defs in rows and 2 anywhere.
