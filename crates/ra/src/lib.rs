@@ -102,6 +102,10 @@ pub fn allocate(
     let graph = Graph::new(program);
     verify::verify_reachable(program, &graph).map_err(Failure::Malformed)?;
     let mut code = Code::new(program, &graph);
+    if options.without.recipes {
+        let in_memory = |info: &VRegInfo| file.sets[info.home.0 as usize].backing == Backing::Memory;
+        code.vregs.iter_mut().filter(|info| in_memory(info)).for_each(|info| info.recipe = None);
+    }
     let live = Liveness::new(&mut code, &graph);
     let work = Work { live_visits: live.visits, ..Work::default() };
     if let Some(vreg) = live.ins(0).next() {
@@ -368,6 +372,7 @@ impl Job<'_> {
             measure,
             recipe_costs: &self.program.recipe_cost,
             force: self.options.force_spill,
+            without: self.options.without,
             tight: &self.tight,
             log: self.options.explain.then_some(&mut log),
         };

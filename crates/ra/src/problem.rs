@@ -272,8 +272,6 @@ pub enum Engine {
 pub struct Without {
     /// Recipes ([`VRegInfo::recipe`]): such a value goes to memory as any other.
     pub recipes: bool,
-    /// Recomputation of operations that read registers.
-    pub trees: bool,
     /// Splitting of live ranges: a value that goes to memory once is there for good.
     pub splitting: bool,
     /// Round robin within a set: the first free unit is taken instead.
@@ -288,10 +286,9 @@ pub struct Without {
 
 impl Without {
     /// Every part with its name, in the order of the fields.
-    pub fn parts(&mut self) -> [(&'static str, &mut bool); 7] {
+    pub fn parts(&mut self) -> [(&'static str, &mut bool); 6] {
         [
             ("recipes", &mut self.recipes),
-            ("trees", &mut self.trees),
             ("splitting", &mut self.splitting),
             ("rotation", &mut self.rotation),
             ("favours", &mut self.favours),

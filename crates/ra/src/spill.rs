@@ -58,6 +58,7 @@ pub(crate) struct Spiller<'a> {
     pub measure: &'a Measure,
     pub recipe_costs: &'a [f32],
     pub force: bool,
+    pub without: Without,
     /// Instructions that count as tight.
     pub tight: &'a [Tight],
     /// What is decided is told here.
@@ -80,6 +81,8 @@ struct Walk<'a, 'b> {
     after: Vec<Next>,
     /// Has it been put out before (so that no further store is needed)?
     stored: Vec<bool>,
+    /// Has it been put out at all?
+    was_out: Vec<bool>,
     /// Last step of the current region that reads the value, or that it was defined there.
     locked: Vec<u32>,
     /// Marks for [`Walk::choose_entry`].
@@ -122,6 +125,7 @@ impl<'a> Spiller<'a> {
             upcoming: vec![Next::NEVER; count],
             after,
             stored: vec![false; count],
+            was_out: vec![false; count],
             locked: vec![NONE; count],
             mark: vec![0; count],
             marks: 0,
@@ -261,10 +265,11 @@ impl Walk<'_, '_> {
         if !defined.is_empty() {
             needs.retain(|need| self.locked[*need as usize] != end);
         }
-        if self.s.force {
+        if self.s.force || self.s.without.splitting {
             for vreg in self.resident.clone() {
                 let locked = self.locked[vreg as usize];
-                if self.evictable_at(vreg, start) && (locked == NONE || locked < start) {
+                let leaves = self.s.force || self.was_out[vreg as usize];
+                if leaves && self.evictable_at(vreg, start) && (locked == NONE || locked < start) {
                     self.record(block, start, Reason::Asked, vreg, &[]);
                     self.evict(vreg, block, start);
                 }
@@ -357,6 +362,7 @@ impl Walk<'_, '_> {
     }
 
     fn note_eviction(&mut self, vreg: u32, block: u32, step: u32) {
+        self.was_out[vreg as usize] = true;
         if !self.has_recipe(vreg) {
             self.out.evictions.push(Eviction { vreg, block, step });
             self.stored[vreg as usize] = true;
@@ -730,6 +736,9 @@ impl Walk<'_, '_> {
             (self.evictable(vreg), beyond, !everywhere && !header, distance, vreg)
         };
         order.sort_by_key(|&at| rank(at));
+        if self.s.without.splitting {
+            order.retain(|&at| !self.was_out[candidates[at].0 as usize]);
+        }
         let bounds = self.s.limits.capacity.len();
         let mut used = vec![0u32; bounds];
         // Room that the loop needs for itself beside what only lives through it.
