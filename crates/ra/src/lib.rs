@@ -402,7 +402,7 @@ impl Job<'_> {
 
     /// Where units do not survive memory edits, the first round has to reckon with one everywhere, and uses such units within
     /// instructions only. Once it is known where edits stand, all other places can be closed to them, which gives those units back to
-    /// whatever lives between two edits; so fewer edits are needed. (V3D 4.2: 10 % fewer stores, 9 % fewer fills.)
+    /// whatever lives between two edits; so fewer edits are needed. (On a file with five such accumulators: 10 % fewer stores, 9 % fewer fills.)
     fn close(&self, code: &Code, limits: &Limits, spilled: &mut Spilled) {
         for _ in 0..CLOSINGS {
             let mut open = vec![false; code.steps.len()];
