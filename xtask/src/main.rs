@@ -5,6 +5,7 @@
 //!     cargo xtask fuzz [--count N]     random programs down the whole road, simulator against interpreter
 //!     cargo xtask coverage TARGET      coverage-guided fuzzing of the readers (fuzz/)
 //!     cargo xtask mutate [--count N]   changes correct results in one thing: do the judges object?
+//!     cargo xtask ablation [PART...]   what each part of the allocator brings, on the whole corpus (docs/allocator.md)
 //!     cargo xtask optimum              the allocator beside the least spill cost, on small programs of the corpus
 //!     cargo xtask growth [NAME]...     code and compile time of shaders of growing size
 //!     cargo xtask quality              docs/quality.md: our code beside the reference figures
@@ -14,6 +15,7 @@
 //!     cargo xtask vulkan [FILE]...     the interpreter against a Vulkan driver on the CPU (tools/vulkan-compare)
 //! ```
 
+mod ablation;
 mod corpus;
 mod coverage;
 mod fuzz;
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
     match task.as_str() {
         "oracles" => oracles::run(&args),
         "coverage" => coverage::run(&args),
+        "ablation" => ablation::run(&args),
         "optimum" => optimum::run(&args),
         "growth" => growth::run(&args),
         "quality" => quality::run(&args),
