@@ -57,7 +57,7 @@ fn sweep(name: &str, m: &kempe_ir::Module, version: Version, binning: bool, seen
             Err(e) => {
                 assert!(!e.internal, "{name} at {limit}: {e}");
                 assert!(e.message.starts_with("out of registers"), "{name} at {limit}: {e}");
-                assert!(e.message.contains("(among them "), "{name} at {limit}: {e}");
+                assert!(e.message.contains(" registers are needed"), "{name} at {limit}: {e}");
                 refused = true;
                 seen.refused += 1;
             }

@@ -341,7 +341,7 @@ impl Sweep<'_> {
         self.refusals.with_line += u32::from(message.starts_with("out of registers at line "));
         let count = message.split(": ").nth(1).and_then(|rest| rest.split(' ').next());
         let counted = count.and_then(|n| n.parse::<u32>().ok()).is_some_and(|n| n > 0);
-        if !counted || !message.contains("(among them ") {
+        if !counted || !message.contains(" registers are needed") {
             self.fail(limit, Kind::Words, message.to_owned());
         }
     }

@@ -23,7 +23,7 @@ fn corpus_sample_at_every_limit() {
     let answers = || programs.iter().flat_map(|s| s.answers.values());
     let spilling = answers().filter(|a| matches!(a, program::Answer::Made { traffic: 1.., .. })).count();
     let refused = answers().filter(|a| **a == program::Answer::Refused).count();
-    assert!(spilling > 50 && refused > 50, "{spilling} spilling, {refused} refused");
+    assert!(spilling > 50 && refused > 20, "{spilling} spilling, {refused} refused");
     let ran = outcomes.iter().flat_map(|o| &o.fates).filter(|(_, _, f)| !matches!(f, Fate::NoInput(_)));
     assert!(ran.count() > QUICK);
 }
