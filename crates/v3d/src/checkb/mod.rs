@@ -6,7 +6,8 @@
 //! queue entry holds. Every effect of the words must be one of the machine code, with the same operands, in an order that
 //! memory allows; every branch must ask the same question and lead to the same place, with the uniform stream at the
 //! same position; the program must end where the machine code ends. Facts at the start of a block are those that hold on
-//! every edge, with parameters named after their arguments; they are computed until nothing changes.
+//! every edge, with parameters named after their arguments; they are computed until nothing changes. An undefined argument
+//! is in every place: which one holds the parameter is seen on the edge that goes back.
 //!
 //! Vertex and fragment programs have more that others notice ([`graphics`]): varyings are taken in order, sample flags are
 //! written in order with what asks for them, the tile buffer gets its words in order, every row of the VPM is given once.
