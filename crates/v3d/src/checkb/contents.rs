@@ -137,6 +137,7 @@ impl Values {
             for &t in facts.iter() {
                 self.add(identity, t);
             }
+            self.complete(identity);
             contents.push(identity);
         }
         contents
@@ -179,6 +180,27 @@ impl Values {
         let name = self.name(t);
         if name != contents && name != self.undefined {
             add_fact(self.equal.also.entry(contents).or_default(), name);
+        }
+    }
+
+    /// Contents are every choice too that the machine code makes between them and an undefined value: where that choice is
+    /// given the register of its one side, no word is left of it.
+    pub fn complete(&mut self, contents: Term) {
+        if self.completes.is_empty() {
+            return;
+        }
+        let mut todo: List = self.facts(contents).collect();
+        while let Some(t) = todo.pop() {
+            let members = self.equal.members.get(&t).map_or(std::slice::from_ref(&t), |l| l.as_slice());
+            let choices: List =
+                members.iter().filter_map(|t| self.completes.get(t)).flatten().copied().collect();
+            for choice in choices {
+                let name = self.name(choice);
+                if !self.facts(contents).any(|t| t == name) {
+                    self.add(contents, name);
+                    todo.extend(self.facts(contents).find(|&t| t == name));
+                }
+            }
         }
     }
 
@@ -281,6 +303,7 @@ impl Values {
         for t in found {
             self.add(result, t);
         }
+        self.complete(result);
         result
     }
 

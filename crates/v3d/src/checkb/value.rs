@@ -13,7 +13,7 @@ use kempe_ir::UniformWord;
 use kempe_mir::UniformSource;
 use kempe_mir::symbolic::{Node, Term, Terms};
 use kempe_ra::{Block, Program, VReg};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::{SmallVec, smallvec};
 
 /// An expression. The first group are leaves.
@@ -140,6 +140,8 @@ pub(super) struct Values {
     reads: FxHashSet<(UniformWord, u32)>,
     /// By expression of the machine code: it may be undefined, as a whole or in part.
     loose: Vec<bool>,
+    /// By expression: the choices of the machine code between it and an undefined value. It is as good as any of them.
+    pub(super) completes: FxHashMap<Term, SmallVec<[Term; 2]>>,
     pub(super) equal: Equal,
 }
 
@@ -155,6 +157,7 @@ impl Values {
             made: Vec::new(),
             reads: FxHashSet::default(),
             loose: Vec::new(),
+            completes: FxHashMap::default(),
             equal: Equal::default(),
         }
     }
@@ -166,6 +169,13 @@ impl Values {
         self.sealed = true;
         self.loose = vec![false; self.terms.len()];
         self.loose[self.undefined.0 as usize] = true;
+        for t in (0..self.loose.len()).map(|t| Term(t as u32)) {
+            if let Value::Choice(_, [a, b]) = self.terms.node(t)
+                && (a == self.undefined) != (b == self.undefined)
+            {
+                self.completes.entry(if a == self.undefined { b } else { a }).or_default().push(t);
+            }
+        }
         let of = |v: VReg| value.get(v.0 as usize).copied().flatten();
         let mut arguments: Vec<(Term, Term)> = Vec::new();
         for e in program.blocks.iter().flat_map(|b| &b.succs) {

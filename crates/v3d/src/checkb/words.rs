@@ -202,6 +202,7 @@ pub(super) fn run(
     let leave = m.all(range)?;
     m.finish(&leave)?;
     let Machine { v, s, places, .. } = m;
+    places.iter().for_each(|&t| v.complete(t));
     s.places = places.into_iter().map(|t| v.leave(t)).collect();
     Ok(leave)
 }
