@@ -5,22 +5,12 @@
 //! the section "Ablations" of docs/allocator.md, or prints it when parts are named.
 
 use crate::corpus;
-use serde_json::Value;
-use std::collections::BTreeMap;
+use crate::quality::{kempe, load};
+use kempe_corpus::compare::{Options, compare};
+use kempe_corpus::load::Results;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
-
-/// What is counted of one program.
-#[derive(Clone, Copy, Default)]
-struct Counted {
-    instructions: u64,
-    memory: u64,
-    threads: u64,
-}
-
-/// By target, then file, entry and variant.
-type Run = BTreeMap<String, BTreeMap<String, Counted>>;
+use std::path::Path;
+use std::process::ExitCode;
 
 const TARGETS: &str = "v3d42,v3d71";
 const GRAPH: &str = "(graph engine)";
@@ -70,6 +60,9 @@ fn section(folder: &Path, only: &[String]) -> Result<String, String> {
         .map(str::to_owned)
         .chain([GRAPH.to_owned()])
         .collect();
+    if let Some(unknown) = only.iter().find(|part| !parts.contains(part)) {
+        return Err(format!("`{unknown}` is none of the parts: {}", parts.join(", ")));
+    }
     if !only.is_empty() {
         parts.retain(|part| only.contains(part));
     }
@@ -82,71 +75,45 @@ fn section(folder: &Path, only: &[String]) -> Result<String, String> {
     for part in &parts {
         eprintln!("without {part}");
         let without = compile(folder, Some(part))?;
-        for (target, before) in &all {
-            let empty = BTreeMap::new();
-            let after = without.get(target).unwrap_or(&empty);
-            let cell = |of: fn(&Counted) -> u64| {
-                let (mut old, mut new, mut better, mut worse) = (0u64, 0u64, 0, 0);
-                for (name, b) in before {
-                    let Some(a) = after.get(name) else { continue };
-                    (old, new) = (old + of(b), new + of(a));
-                    better += usize::from(of(a) < of(b));
-                    worse += usize::from(of(a) > of(b));
+        for section in compare(&all, &without, &Options::default())?.sections {
+            let whole = section.groups.first().ok_or("nothing was compiled")?;
+            let cell = |name: &str| match whole.statistics.iter().find(|s| s.name == name) {
+                Some(s) => {
+                    let change = s.total().map_or("–".to_owned(), |t| format!("{:+.2} %", 100.0 * t));
+                    format!("{} → {}, {change} ({}, {})", s.before, s.after, s.helped, s.hurt)
                 }
-                let change = if old == 0 { 0.0 } else { 100.0 * (new as f64 - old as f64) / old as f64 };
-                (format!("{old} → {new}, {change:+.2} %"), better, worse)
+                None => "–".to_owned(),
             };
-            let (instructions, a, b) = cell(|c| c.instructions);
-            let (memory, c, d) = cell(|c| c.memory);
-            // (Fewer threads are worse.)
-            let (threads, f, e) = cell(|c| c.threads);
-            let lost = before.keys().filter(|name| !after.contains_key(*name)).count();
-            let lost = if lost == 0 { String::new() } else { format!("; {lost} programs LOST") };
+            let lost = match section.lost.len() {
+                0 => String::new(),
+                lost => format!("; {lost} programs LOST"),
+            };
+            let [instructions, memory, threads] = ["instructions", "spills+fills", "threads"].map(cell);
             let _ = writeln!(
                 out,
-                "| {part} | {target} | {instructions} ({a}, {b}) | {memory} ({c}, {d}) | {threads} ({e}, {f}){lost} |"
+                "| {part} | {} | {instructions} | {memory} | {threads}{lost} |",
+                section.target
             );
         }
     }
     Ok(out)
 }
 
-fn compile(folder: &Path, part: Option<&str>) -> Result<Run, String> {
-    let path: PathBuf = std::env::temp_dir().join(format!("kempe-ablation-{}.jsonl", std::process::id()));
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
-    command.args(["run", "--release", "--quiet", "--package", "kempe-cli", "--", "corpus", "run"]);
-    command.arg(folder).args(["-t", TARGETS, "--restart", "-o"]).arg(&path);
+/// A run of the whole corpus without a part.
+fn compile(folder: &Path, part: Option<&str>) -> Result<Results, String> {
+    let path = std::env::temp_dir().join(format!("kempe-ablation-{}.jsonl", std::process::id()));
+    let mut args =
+        vec!["corpus".as_ref(), "run".as_ref(), folder.as_os_str(), "-o".as_ref(), path.as_os_str()];
+    args.extend(["-t", TARGETS, "--restart"].map(AsRef::<std::ffi::OsStr>::as_ref));
     match part {
-        Some(GRAPH) => _ = command.args(["--colour", "graph"]),
-        Some(part) => _ = command.args(["--without", part]),
+        Some(GRAPH) => args.extend(["--colour", "graph"].map(AsRef::<std::ffi::OsStr>::as_ref)),
+        Some(part) => args.extend(["--without", part].map(AsRef::<std::ffi::OsStr>::as_ref)),
         None => {}
     }
-    command.output().map_err(|e| format!("cargo cannot be started: {e}"))?;
-    let text = std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+    // (Rows with errors make the exit code; what was not compiled at all, there is no file of.)
+    kempe(&args)?;
+    let results = load(&path);
     // What cannot be removed does no harm.
     _ = std::fs::remove_file(&path);
-    let mut run = Run::new();
-    for line in text.lines() {
-        let row: Value = serde_json::from_str(line).map_err(|e| format!("{}: {e}", path.display()))?;
-        if row["status"] != "ok" {
-            continue;
-        }
-        let text = |key: &str| row[key].as_str().unwrap_or_default();
-        let count = |key: &str| row["stats"][key].as_u64().unwrap_or(0);
-        let counted = Counted {
-            instructions: count("instructions"),
-            memory: count("spills") + count("fills"),
-            threads: count("threads"),
-        };
-        let name = [text("file"), text("entry"), text("variant")].join(" ");
-        run.entry(text("target").to_owned()).or_default().insert(name, counted);
-    }
-    if run.is_empty() {
-        return Err(format!(
-            "nothing was compiled{}",
-            part.map_or(String::new(), |p| format!(" without {p}"))
-        ));
-    }
-    Ok(run)
+    results
 }

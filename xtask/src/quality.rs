@@ -77,7 +77,7 @@ pub fn kempe(args: &[&std::ffi::OsStr]) -> Result<std::process::Output, String> 
         .map_err(|e| format!("cargo cannot be started: {e}"))
 }
 
-fn load(path: &Path) -> Result<Results, String> {
+pub fn load(path: &Path) -> Result<Results, String> {
     let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
     parse(&path.display().to_string(), &text).map_err(|e| format!("{}: {e}", path.display()))
 }

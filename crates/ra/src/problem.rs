@@ -272,15 +272,16 @@ pub enum Engine {
 pub struct Without {
     /// Recipes ([`VRegInfo::recipe`]): such a value goes to memory as any other.
     pub recipes: bool,
-    /// Splitting of live ranges: a value that goes to memory once is there for good.
+    /// Splitting of live ranges: a value that goes to memory once is there for good. ([`Engine::Scan`] only: the other engine
+    /// spills whole ranges anyway.)
     pub splitting: bool,
     /// Round robin within a set: the first free unit is taken instead.
     pub rotation: bool,
-    /// Units that a value would rather have ([`Operand::hint`]).
+    /// [`Preferences::favoured`].
     pub favours: bool,
-    /// Units that a value would rather not have.
+    /// [`Preferences::late`].
     pub avoids: bool,
-    /// Units that are better for short lives.
+    /// [`Preferences::brief`].
     pub lifespan: bool,
 }
 
