@@ -18,6 +18,7 @@ use rustc_hash::FxHashSet;
 use crate::code::*;
 use crate::demand::{Limits, Node, WRITING, nodes};
 use crate::graph::NONE;
+use crate::listed::Listed;
 use crate::liveness::Liveness;
 use crate::masks::UnitMask;
 use crate::problem::*;
@@ -130,9 +131,7 @@ pub(crate) struct Interference {
 
 #[derive(Default)]
 struct Walker {
-    live: Vec<u32>,
-    /// Position in `live`, or [`NONE`].
-    at: Vec<u32>,
+    live: Listed,
     /// Where a value became live (walking backwards).
     since: Vec<u32>,
     /// Pieces of this round.
@@ -245,7 +244,7 @@ impl Interference {
         self.size.push(info.size);
         self.birth.push(u32::MAX);
         self.length.push(0);
-        self.walker.at.push(NONE);
+        self.walker.live.grow();
         self.walker.since.push(0);
         self.walker.fresh.push(false);
         if vreg >= MATRIX_NODES {
@@ -371,11 +370,9 @@ impl Interference {
             return;
         }
         let walker = &mut self.walker;
-        if walker.at[vreg as usize] != NONE {
+        if !walker.live.insert(vreg) {
             return;
         }
-        walker.at[vreg as usize] = walker.live.len() as u32;
-        walker.live.push(vreg);
         walker.since[vreg as usize] = position;
         walker.units += work.code.vregs[vreg as usize].size as u32;
         if walker.fresh[vreg as usize] {
@@ -385,13 +382,8 @@ impl Interference {
 
     fn exit(&mut self, work: &Work<'_>, vreg: u32) {
         let walker = &mut self.walker;
-        let at = std::mem::replace(&mut walker.at[vreg as usize], NONE);
-        if at == NONE {
+        if !walker.live.remove(vreg) {
             return;
-        }
-        walker.live.swap_remove(at as usize);
-        if let Some(&moved) = walker.live.get(at as usize) {
-            walker.at[moved as usize] = at;
         }
         walker.units -= work.code.vregs[vreg as usize].size as u32;
         if walker.fresh[vreg as usize] {
@@ -401,26 +393,21 @@ impl Interference {
 
     /// Edges of a definition, which stands in the live set itself.
     fn define(&mut self, vreg: u32, patch: bool) {
-        let list = if patch && !self.walker.fresh[vreg as usize] {
-            std::mem::take(&mut self.walker.fresh_live)
-        } else {
-            std::mem::take(&mut self.walker.live)
-        };
-        for &other in &list {
+        // (`connect` does not look at the walker.)
+        let walker = std::mem::take(&mut self.walker);
+        let only_fresh = patch && !walker.fresh[vreg as usize];
+        let list = if only_fresh { &walker.fresh_live[..] } else { walker.live.as_slice() };
+        for &other in list {
             self.connect(vreg, other);
         }
-        if patch && !self.walker.fresh[vreg as usize] {
-            self.walker.fresh_live = list;
-        } else {
-            self.walker.live = list;
-        }
+        self.walker = walker;
     }
 
     /// Walk one block backwards. `patch`: only edges of fresh pieces are new.
     fn walk(&mut self, work: &Work<'_>, block: u32, patch: bool) {
         let code = &work.code;
         let info = &code.blocks[block as usize];
-        self.walker.live.clear();
+        self.walker.live.take();
         self.walker.fresh_live.clear();
         self.walker.units = 0;
         let end = 2 * info.steps.end;
@@ -456,8 +443,7 @@ impl Interference {
         for &param in info.params.iter().filter(|&&param| work.param_lives(param)) {
             self.born(param, start, patch);
         }
-        for vreg in std::mem::take(&mut self.walker.live) {
-            self.walker.at[vreg as usize] = NONE;
+        for vreg in self.walker.live.take() {
             self.grow(vreg, start, patch);
         }
     }
@@ -470,7 +456,8 @@ impl Interference {
             for other in start..at {
                 self.connect(node, self.extra[other].node);
             }
-            let list = if patch { self.walker.fresh_live.clone() } else { self.walker.live.clone() };
+            let list =
+                if patch { self.walker.fresh_live.clone() } else { self.walker.live.as_slice().to_vec() };
             for other in list {
                 self.connect(node, other);
             }
@@ -516,8 +503,8 @@ impl Interference {
         }
         let lost = work.limits.clobber_mask(clobbers);
         if !lost.is_empty() {
-            for at in 0..self.walker.live.len() {
-                let vreg = self.walker.live[at];
+            for at in 0..self.walker.live.as_slice().len() {
+                let vreg = self.walker.live.as_slice()[at];
                 let node = self.root(vreg) as usize;
                 let mask = self.mask[node].minus(&lost);
                 // What an operand asked for gives way; what has nowhere else to be has to be spilled.
@@ -527,7 +514,7 @@ impl Interference {
         }
         let lives_on = defs().any(|op| {
             op.tied.is_some_and(|tied| {
-                ops.get(tied as usize).is_some_and(|used| self.walker.at[used.vreg.0 as usize] != NONE)
+                ops.get(tied as usize).is_some_and(|used| self.walker.live.contains(used.vreg.0))
             })
         });
         for op in ops.iter().filter(|op| op.kind == OperandKind::Use) {

@@ -59,6 +59,7 @@ mod demand;
 mod graph;
 mod interference;
 mod least;
+mod listed;
 mod liveness;
 mod masks;
 mod moves;

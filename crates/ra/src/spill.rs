@@ -15,6 +15,7 @@
 use crate::code::*;
 use crate::demand::*;
 use crate::graph::{Graph, NONE};
+use crate::listed::Listed;
 use crate::liveness::Liveness;
 use crate::nextuse::{Distances, LOOP_EXIT_DISTANCE, Next, NextUse};
 use crate::pressure::Measure;
@@ -69,9 +70,8 @@ struct Walk<'a, 'b> {
     s: &'b mut Spiller<'a>,
     next: NextUse,
     def_frequency: Vec<f32>,
-    /// Values in registers, and where each stands in the list.
-    resident: Vec<u32>,
-    position: Vec<u32>,
+    /// Values in registers.
+    resident: Listed,
     counts: Counts,
     /// Values made again right before the current step.
     fresh: Vec<u32>,
@@ -118,8 +118,7 @@ impl<'a> Spiller<'a> {
             s: self,
             next,
             def_frequency,
-            resident: Vec::new(),
-            position: vec![NONE; count],
+            resident: Listed::new(count),
             counts,
             fresh: Vec::new(),
             upcoming: vec![Next::NEVER; count],
@@ -149,27 +148,19 @@ impl<'a> Spiller<'a> {
 
 impl Walk<'_, '_> {
     fn is_in(&self, vreg: u32) -> bool {
-        self.position[vreg as usize] != NONE
+        self.resident.contains(vreg)
     }
 
     fn bring(&mut self, vreg: u32) {
-        if self.position[vreg as usize] == NONE {
-            self.position[vreg as usize] = self.resident.len() as u32;
-            self.resident.push(vreg);
+        if self.resident.insert(vreg) {
             self.counts.add(self.s.code, self.s.limits, vreg);
         }
     }
 
     fn drop(&mut self, vreg: u32) {
-        let at = std::mem::replace(&mut self.position[vreg as usize], NONE);
-        if at == NONE {
-            return;
+        if self.resident.remove(vreg) {
+            self.counts.sub(self.s.code, self.s.limits, vreg);
         }
-        self.resident.swap_remove(at as usize);
-        if let Some(&moved) = self.resident.get(at as usize) {
-            self.position[moved as usize] = at;
-        }
-        self.counts.sub(self.s.code, self.s.limits, vreg);
     }
 
     /// Can it be put out at all?
@@ -190,7 +181,7 @@ impl Walk<'_, '_> {
 
     fn block(&mut self, block: u32) -> Result<(), Trouble> {
         let entry = self.choose_entry(block);
-        while let Some(&vreg) = self.resident.last() {
+        while let Some(&vreg) = self.resident.as_slice().last() {
             self.drop(vreg);
         }
         for &vreg in &entry {
@@ -208,7 +199,7 @@ impl Walk<'_, '_> {
             self.region(block, start, end)?;
             start = end;
         }
-        self.out.exit[block as usize] = self.resident.clone();
+        self.out.exit[block as usize] = self.resident.as_slice().to_vec();
         Ok(())
     }
 
@@ -226,7 +217,7 @@ impl Walk<'_, '_> {
                 self.scratch.set(code.ops[op].vreg.0, Next::at(step - steps.start));
             }
         }
-        for &vreg in &self.resident {
+        for &vreg in self.resident.as_slice() {
             self.upcoming[vreg as usize] = self.scratch.get(vreg);
         }
     }
@@ -266,7 +257,7 @@ impl Walk<'_, '_> {
             needs.retain(|need| self.locked[*need as usize] != end);
         }
         if self.s.force || self.s.without.splitting {
-            for vreg in self.resident.clone() {
+            for vreg in self.resident.as_slice().to_vec() {
                 let locked = self.locked[vreg as usize];
                 let leaves = self.s.force || self.was_out[vreg as usize];
                 if leaves && self.evictable_at(vreg, start) && (locked == NONE || locked < start) {
@@ -316,7 +307,7 @@ impl Walk<'_, '_> {
 
     /// Put out everything that the step does not read, and what it reads right after it.
     fn bare(&mut self, block: u32, step: u32, region: u32) {
-        for vreg in self.resident.clone() {
+        for vreg in self.resident.as_slice().to_vec() {
             let locked = self.locked[vreg as usize];
             let reads = self.s.code.steps[step as usize].ops().find(|&op| {
                 self.s.code.ops[op].kind == OperandKind::Use && self.s.code.ops[op].vreg.0 == vreg
@@ -451,7 +442,7 @@ impl Walk<'_, '_> {
         let mut left = self.pressure.over(limits);
         if left != 0
             && left & Pressure::unit_bounds(limits) == 0
-            && self.arranges(self.resident.iter().copied().filter(|&v| !dies(v)).chain(born), open)
+            && self.arranges(self.resident.as_slice().iter().copied().filter(|&v| !dies(v)).chain(born), open)
         {
             left = 0;
         }
@@ -467,7 +458,7 @@ impl Walk<'_, '_> {
         if over == 0 || over & Pressure::unit_bounds(self.s.limits) != 0 {
             return over;
         }
-        let values = self.resident.iter().copied().filter(|vreg| !except.contains(vreg));
+        let values = self.resident.as_slice().iter().copied().filter(|vreg| !except.contains(vreg));
         if self.arranges(values, at) { 0 } else { over }
     }
 
@@ -487,7 +478,7 @@ impl Walk<'_, '_> {
             self.nodes.iter().map(|node| node_item(code, limits, info, node)).collect();
         let lost = limits.clobber_mask(info.clobbers);
         let read = |vreg: u32| ops.iter().any(|op| op.kind == OperandKind::Use && op.vreg.0 == vreg);
-        let through = self.resident.iter().filter(|&&vreg| !read(vreg));
+        let through = self.resident.as_slice().iter().filter(|&&vreg| !read(vreg));
         items.extend(through.map(|&vreg| value_item(code, limits, vreg, &lost)));
         settle(&mut items, limits.units, &mut |_, free| free.first().unwrap_or(Unit(0)))
     }
@@ -584,7 +575,7 @@ impl Walk<'_, '_> {
         let code = &*self.s.code;
         let info = &code.steps[step as usize];
         let ops = &code.ops[info.ops()];
-        self.resident.iter().copied().filter(move |&vreg| {
+        self.resident.as_slice().iter().copied().filter(move |&vreg| {
             let locked = self.locked[vreg as usize];
             self.bounds_around(vreg, info.clobbers) & over != 0
                 && self.evictable_at(vreg, region)
@@ -678,7 +669,7 @@ impl Walk<'_, '_> {
         let code = &*self.s.code;
         let ops = &code.ops[code.steps[step as usize].ops()];
         let set = ops.first().map_or(SetId(0), |op| op.set);
-        Trouble::Full { step, set, live: self.resident.clone() }
+        Trouble::Full { step, set, live: self.resident.as_slice().to_vec() }
     }
 
     /// Which values are in registers where the block begins.

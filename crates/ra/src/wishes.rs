@@ -7,6 +7,7 @@
 use crate::code::*;
 use crate::demand::Limits;
 use crate::graph::{Graph, NONE};
+use crate::listed::Listed;
 use crate::liveness::Liveness;
 use crate::masks::UnitMask;
 use crate::problem::*;
@@ -129,32 +130,19 @@ impl Wishes {
         }
         let mut clobber_event = vec![NONE; limits.clobbers.len().max(1)];
         let mut unit_event: Vec<(Unit, u32)> = Vec::new();
-        // Position of a value in `resident`, or NONE.
-        let mut slot = vec![NONE; code.vregs.len()];
-        let mut resident: Vec<u32> = Vec::new();
+        let mut resident = Listed::new(code.vregs.len());
         for &block in &graph.rpo {
-            for &vreg in &resident {
-                slot[vreg as usize] = NONE;
-            }
-            resident.clear();
+            resident.take();
             let params = code.blocks[block as usize].params.iter().copied();
             for vreg in live.ins(block).chain(params.filter(|&p| live.param_live[p as usize])) {
-                slot[vreg as usize] = resident.len() as u32;
-                resident.push(vreg);
+                resident.insert(vreg);
             }
             for step in code.blocks[block as usize].steps.clone() {
                 let step = &code.steps[step as usize];
                 let ops = &code.ops[step.ops()];
                 for (op, &kill) in ops.iter().zip(&code.kills[step.ops()]) {
                     if op.kind == OperandKind::Use && kill == DIES {
-                        let at = slot[op.vreg.0 as usize];
-                        if at != NONE {
-                            resident.swap_remove(at as usize);
-                            slot[op.vreg.0 as usize] = NONE;
-                            if let Some(&moved) = resident.get(at as usize) {
-                                slot[moved as usize] = at;
-                            }
-                        }
+                        resident.remove(op.vreg.0);
                     }
                 }
                 if step.clobbers != ClobberId(0) {
@@ -162,7 +150,7 @@ impl Wishes {
                     if *event == NONE {
                         *event = add_event(&mut self.events, limits.clobber_mask(step.clobbers));
                     }
-                    for &vreg in &resident {
+                    for &vreg in resident.as_slice() {
                         self.crosses[vreg as usize] |= 1 << *event;
                     }
                 }
@@ -176,14 +164,13 @@ impl Wishes {
                             event
                         }
                     };
-                    for &vreg in resident.iter().filter(|&&vreg| vreg != op.vreg.0) {
+                    for &vreg in resident.as_slice().iter().filter(|&&vreg| vreg != op.vreg.0) {
                         self.crosses[vreg as usize] |= 1 << event;
                     }
                 }
                 for (op, &kill) in ops.iter().zip(&code.kills[step.ops()]) {
-                    if op.kind != OperandKind::Use && kill == LIVES && slot[op.vreg.0 as usize] == NONE {
-                        slot[op.vreg.0 as usize] = resident.len() as u32;
-                        resident.push(op.vreg.0);
+                    if op.kind != OperandKind::Use && kill == LIVES {
+                        resident.insert(op.vreg.0);
                     }
                 }
             }
