@@ -8,7 +8,8 @@
 //! machine with several sets (rows, and a few accumulators for what does not live long) needs as many as its tightest set is
 //! short of. *Firm* is the same without values that can be made again and are not operands of the instruction.
 
-use crate::compile::{CompileResult, Status};
+use crate::compile::CompileResult;
+use crate::json::Head;
 use kempe_ir::Module;
 use kempe_mir::Mir;
 pub use kempe_ra::report::LOOP_DISTANCE;
@@ -591,14 +592,8 @@ struct Whole<'a> {
 
 #[derive(Serialize)]
 struct ResultForm<'a> {
-    file: &'a str,
-    entry: &'a str,
-    stage: Option<&'static str>,
-    variant: &'static str,
-    target: &'static str,
-    status: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    message: Option<&'a str>,
+    #[serde(flatten)]
+    head: Head<'a>,
     #[serde(skip_serializing_if = "Option::is_none", flatten)]
     explanation: Option<&'a Explanation>,
 }
@@ -613,14 +608,5 @@ pub fn report(results: &[CompileResult]) -> String {
 }
 
 fn form(result: &CompileResult) -> ResultForm<'_> {
-    ResultForm {
-        file: &result.file,
-        entry: &result.entry,
-        stage: (!result.stage.is_empty()).then_some(result.stage),
-        variant: result.variant.name(),
-        target: result.target,
-        status: result.status.name(),
-        message: (result.status != Status::Ok).then_some(&result.message),
-        explanation: result.explanation.as_ref(),
-    }
+    ResultForm { head: Head::of(result), explanation: result.explanation.as_ref() }
 }

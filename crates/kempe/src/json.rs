@@ -15,8 +15,9 @@ struct Report<'a> {
     results: Vec<ResultForm<'a>>,
 }
 
+/// What a result is of, and how it ended: the same in every format.
 #[derive(Serialize)]
-struct ResultForm<'a> {
+pub(crate) struct Head<'a> {
     file: &'a str,
     entry: &'a str,
     /// Null if it is not known.
@@ -26,6 +27,26 @@ struct ResultForm<'a> {
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<&'a str>,
+}
+
+impl Head<'_> {
+    pub fn of(result: &CompileResult) -> Head<'_> {
+        Head {
+            file: &result.file,
+            entry: &result.entry,
+            stage: (!result.stage.is_empty()).then_some(result.stage),
+            variant: result.variant.name(),
+            target: result.target,
+            status: result.status.name(),
+            message: (result.status != Status::Ok).then_some(&result.message),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct ResultForm<'a> {
+    #[serde(flatten)]
+    head: Head<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stats: Option<StatsForm>,
     compile_us: u64,
@@ -37,13 +58,7 @@ struct ResultForm<'a> {
 
 fn form(result: &CompileResult, passes: bool) -> ResultForm<'_> {
     ResultForm {
-        file: &result.file,
-        entry: &result.entry,
-        stage: (!result.stage.is_empty()).then_some(result.stage),
-        variant: result.variant.name(),
-        target: result.target,
-        status: result.status.name(),
-        message: (result.status != Status::Ok).then_some(&result.message),
+        head: Head::of(result),
         stats: result.artifact.as_ref().map(|artifact| StatsForm::from(&artifact.stats)),
         compile_us: result.compile_us,
         front_us: result.front_us,

@@ -378,7 +378,8 @@ impl Allocation {
             let (Point::Before(inst) | Point::After(inst)) = point;
             f64::from(costs.of(&edit, program)) * frequency[inst.0 as usize]
         };
-        self.edits.iter().map(each).sum()
+        // (The sum of nothing would be -0.)
+        self.edits.iter().map(each).fold(0.0, |sum, cost| sum + cost)
     }
 }
 

@@ -5,6 +5,7 @@ mod testing;
 
 use kempe_ra::*;
 use testing::build::*;
+use testing::case::{KINDS, program_of};
 use testing::files::*;
 use testing::least::{Verdict, verdict};
 
@@ -243,4 +244,11 @@ fn arguments_without_an_arrangement_go_through_memory() {
     let program = b.finish();
     assert_eq!(verdict(&file, &program, None), Verdict::Fits);
     allocate(&file, &program, &Costs::default(), &Options::default()).unwrap();
+}
+
+#[test]
+fn what_costs_nothing_costs_plus_zero() {
+    let program = program_of(KINDS[2], 1, 4);
+    let cost = Allocation::default().cost(&program, &Costs::default());
+    assert!(cost == 0.0 && cost.is_sign_positive());
 }
