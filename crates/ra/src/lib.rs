@@ -190,12 +190,11 @@ impl Job<'_> {
             {
                 return Ok(allocation);
             }
-            if !memory {
-                match self.attempt(code.clone(), false) {
-                    // A mistake is not mended by another attempt.
-                    result @ (Ok(_) | Err(Failure::CheckFailed(_))) => return result,
-                    Err(_) => {}
-                }
+            // (A mistake is not mended by another attempt.)
+            if !memory
+                && let result @ (Ok(_) | Err(Failure::CheckFailed(_))) = self.attempt(code.clone(), false)
+            {
+                return result;
             }
             if self.options.no_memory && !self.options.force_spill {
                 return Err(Failure::NeedsMemory { pressure: self.max_pressure });
