@@ -62,7 +62,7 @@ fn main() {
             }
         }
         let name = kind.map_or("random files".to_owned(), |kind| format!("{kind:?}"));
-        for text in tally.bad.iter().take(20) {
+        for text in tally.bad.iter().take(200) {
             println!("{text}");
         }
         bad += tally.bad.len();

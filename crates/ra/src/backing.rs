@@ -48,7 +48,7 @@ fn is_ours(limits: &Limits, set: SetId) -> bool {
 }
 
 /// Does the pass have to run, when the bounds `over` do not fit?
-pub(crate) fn is_needed(code: &Code, limits: &Limits, over: u64) -> bool {
+pub(crate) fn is_needed(code: &Code, limits: &Limits, over: Over) -> bool {
     let mut used = vec![false; limits.sets.len()];
     for info in code.vregs.iter().filter(|info| !info.undefined) {
         used[info.home.0 as usize] = true;

@@ -30,6 +30,12 @@ use crate::problem::*;
 /// Most unions of classes that are counted; beyond that only the first ones are, and placing may fail later.
 const MAX_BOUNDS: usize = 64;
 
+/// Most sizes that are told apart.
+const MAX_LEVELS: usize = 16;
+
+/// Bounds as bits: the low half stands for units, the high half for windows of any size.
+pub(crate) type Over = u128;
+
 /// A set of units that some values are confined to.
 pub(crate) type Class = u16;
 
@@ -212,18 +218,17 @@ impl Limits {
         sizes.extend(vectors.map(|part| part.index as u32 + 1));
         sizes.sort_unstable();
         sizes.dedup();
-        sizes.truncate(MAX_BOUNDS / 4);
+        sizes.truncate(MAX_LEVELS);
         self.levels = sizes;
         // Unions of overlapping classes, until nothing new comes up.
-        let most = MAX_BOUNDS / self.levels.len();
-        let mut bounds: Vec<UnitMask> = masks.iter().copied().take(most).collect();
+        let mut bounds: Vec<UnitMask> = masks.iter().copied().take(MAX_BOUNDS).collect();
         let mut next = 1;
-        while next < bounds.len() && bounds.len() < most {
+        while next < bounds.len() && bounds.len() < MAX_BOUNDS {
             for other in 0..next {
                 let (a, b) = (bounds[next], bounds[other]);
                 if a.intersects(&b) && !a.is_subset_of(&b) && !b.is_subset_of(&a) {
                     let union = a.or(&b);
-                    if !bounds.contains(&union) && bounds.len() < most {
+                    if !bounds.contains(&union) && bounds.len() < MAX_BOUNDS {
                         bounds.push(union);
                     }
                 }
@@ -295,13 +300,13 @@ impl Limits {
     }
 
     /// All bounds in which a value of `set` counts, at any level, as bits.
-    pub fn bounds_at_all_levels(&self, set: SetId, at: At) -> u64 {
-        let base = self.bounds_of(set, at);
-        (0..self.levels.len()).fold(0, |bits, level| bits | base << (level * self.bases))
+    pub fn bounds_at_all_levels(&self, set: SetId, at: At) -> Over {
+        let base = Over::from(self.bounds_of(set, at));
+        base | base << MAX_BOUNDS
     }
 
     /// Bits of all bounds that some value of `set` can count in.
-    pub fn full_bounds(&self, set: SetId) -> u64 {
+    pub fn full_bounds(&self, set: SetId) -> Over {
         let used = self.used_clobbers.iter();
         used.fold(self.bounds_at_all_levels(set, At::Point), |bits, &clobber| {
             bits | self.bounds_at_all_levels(set, At::Through(clobber))
@@ -679,15 +684,15 @@ impl Counts {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pressure {
     used: Vec<u32>,
-    /// Something of exactly the size of the level counts here.
-    exact: u64,
+    /// By level: bounds in which something of exactly that size counts here.
+    exact: [u64; MAX_LEVELS],
 }
 
 impl Pressure {
     pub fn start(&mut self, limits: &Limits) {
         self.used.clear();
         self.used.resize(limits.capacity.len(), 0);
-        self.exact = 0;
+        self.exact = [0; MAX_LEVELS];
     }
 
     fn add(&mut self, limits: &Limits, level: usize, mut bounds: u64, weight: u32, exact: bool) {
@@ -695,7 +700,7 @@ impl Pressure {
             return;
         }
         if exact {
-            self.exact |= bounds << (level * limits.bases);
+            self.exact[level] |= bounds;
         }
         while bounds != 0 {
             self.used[level * limits.bases + bounds.trailing_zeros() as usize] += weight;
@@ -781,19 +786,22 @@ impl Pressure {
     }
 
     /// The bounds that hold too much, as bits.
-    pub fn over(&self, limits: &Limits) -> u64 {
-        let mut bits = 0;
-        for (index, (&used, &capacity)) in self.used.iter().zip(&limits.capacity).enumerate() {
-            if used > capacity {
-                bits |= 1 << index;
+    pub fn over(&self, limits: &Limits) -> Over {
+        let mut over = 0;
+        for (level, exact) in self.exact.iter().enumerate().take(limits.levels.len()) {
+            let row = level * limits.bases..(level + 1) * limits.bases;
+            let mut bits = 0u64;
+            for (index, (used, capacity)) in self.used[row.clone()].iter().zip(&limits.capacity[row]).enumerate() {
+                bits |= u64::from(used > capacity) << index;
             }
+            over |= Over::from(bits & exact) << if level == 0 { 0 } else { MAX_BOUNDS };
         }
-        bits & self.exact
+        over
     }
 
     /// Bits of the bounds that count units rather than windows.
-    pub fn unit_bounds(limits: &Limits) -> u64 {
-        if limits.bases >= 64 { u64::MAX } else { (1 << limits.bases) - 1 }
+    pub fn unit_bounds() -> Over {
+        Over::from(u64::MAX)
     }
 
     /// Raise `most` to what is used here.

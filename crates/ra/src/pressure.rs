@@ -8,7 +8,7 @@ use crate::problem::*;
 
 pub(crate) struct Measure {
     /// Bounds that are exceeded somewhere, as bits.
-    pub over: u64,
+    pub over: Over,
     /// Highest count in any bound.
     pub max: u32,
     /// By block: the highest count in every bound (`block * bounds + bound`).

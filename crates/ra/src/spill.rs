@@ -376,7 +376,7 @@ impl Walk<'_, '_> {
     }
 
     /// Bits of the bounds that `step` exceeds, before it, in it or after it.
-    fn excess(&mut self, step: u32, region: u32) -> u64 {
+    fn excess(&mut self, step: u32, region: u32) -> Over {
         let limits = self.s.limits;
         let code = &*self.s.code;
         let info = &code.steps[step as usize];
@@ -418,7 +418,7 @@ impl Walk<'_, '_> {
             self.pressure.add_nodes(limits, &self.nodes, info.clobbers, phase);
             within |= self.pressure.over(limits);
         }
-        if within != 0 && within & Pressure::unit_bounds(limits) == 0 && self.arranges_within(step) {
+        if within != 0 && within & Pressure::unit_bounds() == 0 && self.arranges_within(step) {
             within = 0;
         }
         let next = code.steps.get(step as usize + 1);
@@ -435,7 +435,7 @@ impl Walk<'_, '_> {
         self.pressure.add_counts(limits, &after, open);
         let mut left = self.pressure.over(limits);
         if left != 0
-            && left & Pressure::unit_bounds(limits) == 0
+            && left & Pressure::unit_bounds() == 0
             && self.arranges(self.resident.iter().copied().filter(|&v| !dies(v)).chain(born), open)
         {
             left = 0;
@@ -444,12 +444,12 @@ impl Walk<'_, '_> {
     }
 
     /// As [`Walk::excess`], between steps, for the residents without `except`.
-    fn excess_at(&self, counts: &Counts, at: At, except: &[u32]) -> u64 {
+    fn excess_at(&self, counts: &Counts, at: At, except: &[u32]) -> Over {
         let mut pressure = Pressure::default();
         pressure.start(self.s.limits);
         pressure.add_counts(self.s.limits, counts, at);
         let over = pressure.over(self.s.limits);
-        if over == 0 || over & Pressure::unit_bounds(self.s.limits) != 0 {
+        if over == 0 || over & Pressure::unit_bounds() != 0 {
             return over;
         }
         let values = self.resident.iter().copied().filter(|vreg| !except.contains(vreg));
@@ -538,7 +538,7 @@ impl Walk<'_, '_> {
     }
 
     /// The resident value that is least worth keeping among those that count where there is too much.
-    fn victim(&self, block: u32, step: u32, region: u32, over: u64) -> Option<u32> {
+    fn victim(&self, block: u32, step: u32, region: u32, over: Over) -> Option<u32> {
         let code = &*self.s.code;
         let info = &code.steps[step as usize];
         let ops = &code.ops[info.ops()];
