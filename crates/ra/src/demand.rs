@@ -97,6 +97,8 @@ pub(crate) struct Limits {
     /// By set: registers are handed out round robin.
     pub rotates: Vec<bool>,
     pub preferences: Preferences,
+    /// Units that keep only what belongs into their sets.
+    pub narrow: UnitMask,
     /// Units of the whole register file.
     pub units: usize,
 }
@@ -163,6 +165,7 @@ impl Limits {
             fragile,
             units: file.units.len(),
             preferences: file.preferences.clone(),
+            narrow: UnitMask::of(&file.narrow),
             rotates: file.sets.iter().map(|set| set.rotate).collect(),
         };
         limits.make_classes(program, if memory { wiped } else { UnitMask::EMPTY });
@@ -791,7 +794,9 @@ impl Pressure {
         for (level, exact) in self.exact.iter().enumerate().take(limits.levels.len()) {
             let row = level * limits.bases..(level + 1) * limits.bases;
             let mut bits = 0u64;
-            for (index, (used, capacity)) in self.used[row.clone()].iter().zip(&limits.capacity[row]).enumerate() {
+            for (index, (used, capacity)) in
+                self.used[row.clone()].iter().zip(&limits.capacity[row]).enumerate()
+            {
                 bits |= u64::from(used > capacity) << index;
             }
             over |= Over::from(bits & exact) << if level == 0 { 0 } else { MAX_BOUNDS };

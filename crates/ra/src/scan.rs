@@ -735,7 +735,11 @@ impl Scan<'_> {
             let from = self.unit_of[value as usize];
             for k in 0..size as u16 {
                 busy.insert(Unit(to.0 + k));
-                moves.push(Move { from: Unit(from + k), to: Unit(to.0 + k) });
+                moves.push(Move {
+                    from: Unit(from + k),
+                    to: Unit(to.0 + k),
+                    home: self.code.vregs[value as usize].home,
+                });
             }
             if from != to.0 {
                 let home = self.home_mask(value);
@@ -743,9 +747,15 @@ impl Scan<'_> {
             }
         }
         let spare = homes.unwrap_or(UnitMask::EMPTY).minus(&busy);
-        let (edits, sets) = (&mut self.edits, &self.limits.sets);
-        let sets_of = |unit| sets.iter().filter(|set| set.contains(unit)).count() as u32;
-        parallel(&moves, &spare, self.costs, sets_of, |edit| edits.push((info.inst, edit)));
+        self.parallel(&moves, &spare, info.inst);
+    }
+
+    fn parallel(&mut self, moves: &[Move], spare: &UnitMask, inst: u32) {
+        let (edits, limits) = (&mut self.edits, self.limits);
+        let sets_of = |unit| limits.sets.iter().filter(|set| set.contains(unit)).count() as u32;
+        let keeps =
+            |set: SetId, unit| !limits.narrow.contains(unit) || limits.sets[set.0 as usize].contains(unit);
+        parallel(moves, spare, self.costs, sets_of, keeps, |edit| edits.push((inst, edit)));
     }
 
     /// The parallel copy of the edge out of a block with one successor.
@@ -782,7 +792,11 @@ impl Scan<'_> {
                 continue;
             }
             for k in 0..code.vregs[vreg as usize].size as u16 {
-                moves.push(Move { from: Unit(from + k), to: Unit(to.0 + k) });
+                moves.push(Move {
+                    from: Unit(from + k),
+                    to: Unit(to.0 + k),
+                    home: code.vregs[source as usize].home,
+                });
             }
             if from != to.0 {
                 let home = self.home_mask(vreg);
@@ -791,9 +805,7 @@ impl Scan<'_> {
         }
         let spare = homes.unwrap_or(UnitMask::EMPTY).minus(&busy);
         let last = code.steps[info.steps.end as usize - 1].inst;
-        let (edits, sets) = (&mut self.edits, &self.limits.sets);
-        let sets_of = |unit| sets.iter().filter(|set| set.contains(unit)).count() as u32;
-        parallel(&moves, &spare, self.costs, sets_of, |edit| edits.push((last, edit)));
+        self.parallel(&moves, &spare, last);
         for entry in &self.exits[block as usize] {
             self.unit_of[entry.0 as usize] = NO_UNIT;
         }
