@@ -159,6 +159,16 @@ impl Keeper<'_> {
     fn step(&mut self, block: u32, step: u32) -> Result<(), u32> {
         let info = self.code.steps[step as usize];
         let ops: Vec<Operand> = self.code.ops[info.ops()].to_vec();
+        // What the step destroys and does not read leaves before it: the step need not lie in a region for its sake.
+        let clobbered = self.limits.clobber_mask(info.clobbers);
+        for vreg in self.resident.clone() {
+            let home = self.code.vregs[vreg as usize].home;
+            if self.limits.sets[home.0 as usize].is_subset_of(&clobbered)
+                && !ops.iter().any(|op| op.kind == OperandKind::Use && op.vreg.0 == vreg)
+            {
+                self.evict(vreg, step)?;
+            }
+        }
         if !self.resident.iter().any(|&vreg| self.fragile(vreg)) && !info.no_memory {
             self.touched.clear();
         }
@@ -307,12 +317,20 @@ impl Keeper<'_> {
             }
         }
         let mut list = Vec::new();
-        nodes(self.code, self.limits, info, false, &mut list);
+        nodes(self.code, self.limits, info, &mut list);
         list.retain(|node| is_ours(self.limits, node.set));
+        // Where a memory edit may stand, sets of which it leaves a part have less room.
+        let next = self.code.steps.get(step as usize + 1);
+        let stays_inside = self.resident.iter().any(|&vreg| self.fragile(vreg));
+        let at = |inside: bool| if inside { INSIDE } else { At::Point };
+        let points = [
+            (&before, at(info.no_memory)),
+            (&after, at(stays_inside || next.is_some_and(|next| next.no_memory))),
+        ];
         let mut pressure = Pressure::default();
-        for counts in [&before, &after] {
+        for (counts, at) in points {
             pressure.start(self.limits);
-            pressure.add_counts(self.limits, counts, INSIDE);
+            pressure.add_counts(self.limits, counts, at);
             if pressure.over(self.limits) != 0 {
                 return false;
             }

@@ -16,13 +16,7 @@ pub(crate) struct Measure {
 }
 
 /// Pressure at every point of `code`.
-pub(crate) fn measure(
-    code: &Code,
-    live: &Liveness,
-    limits: &Limits,
-    graph: &Graph,
-    tight: &[Tight],
-) -> Measure {
+pub(crate) fn measure(code: &Code, live: &Liveness, limits: &Limits, graph: &Graph) -> Measure {
     let bounds = limits.capacity.len();
     let mut out = Measure { over: 0, max: 0, by_block: vec![0; code.blocks.len() * bounds] };
     let mut pressure = Pressure::default();
@@ -68,7 +62,7 @@ pub(crate) fn measure(
                 }
             }
             if !ops.is_empty() || step.clobbers != ClobberId(0) {
-                nodes(code, limits, step, tight[step.inst as usize] == Tight::Counted, &mut list);
+                nodes(code, limits, step, &mut list);
                 for phase in [READING, WRITING] {
                     pressure.start(limits);
                     pressure.add_counts(limits, &through, At::Through(step.clobbers));

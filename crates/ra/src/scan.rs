@@ -7,7 +7,7 @@
 use smallvec::SmallVec;
 
 use crate::code::*;
-use crate::demand::{Limits, Node, Tight, in_parts, nodes};
+use crate::demand::{Limits, Node, Ways, in_parts};
 use crate::graph::{Graph, NONE};
 use crate::liveness::Liveness;
 use crate::masks::{MAX_UNITS, UnitMask};
@@ -56,8 +56,6 @@ struct Scan<'a> {
     /// Unit of every operand of the current step.
     op_units: Vec<Unit>,
     nodes: Vec<Node>,
-    /// Instructions that count as tight.
-    tight: &'a [Tight],
 }
 
 #[expect(clippy::too_many_arguments, reason = "one call; each is a table that the scan reads")]
@@ -70,7 +68,6 @@ pub(crate) fn scan(
     costs: &Costs,
     options: &Options,
     units: usize,
-    tight: &[Tight],
 ) -> Result<Placed, Stuck> {
     let count = code.vregs.len();
     let mut scan = Scan {
@@ -95,7 +92,6 @@ pub(crate) fn scan(
         entries: vec![Vec::new(); code.blocks.len()],
         op_units: Vec::new(),
         nodes: Vec::new(),
-        tight,
     };
     for &block in &graph.rpo {
         scan.enter(block)?;
@@ -642,22 +638,25 @@ impl Scan<'_> {
         true
     }
 
-    /// Give every value of this point a place that suits the step, and copy what has to move. When what lives on cannot
-    /// stay in vectors and fixed places, copies of it may.
+    /// Give every value of this point a place that suits the step, and copy what has to move.
     fn settle_step(&mut self, step: u32) -> Result<(), Stuck> {
-        let tight = self.tight[self.code.steps[step as usize].inst as usize] == Tight::Counted;
-        let first = self.settle_with(step, tight);
-        if first.is_err() && !tight { self.settle_with(step, true) } else { first }
+        let mut ways = Ways::new(self.limits);
+        loop {
+            let result = self.settle_with(step, &mut ways);
+            if result.is_ok() || !ways.next() {
+                return result;
+            }
+        }
     }
 
-    fn settle_with(&mut self, step: u32, tight: bool) -> Result<(), Stuck> {
+    fn settle_with(&mut self, step: u32, ways: &mut Ways) -> Result<(), Stuck> {
         let code = self.code;
         let info = &code.steps[step as usize];
         let range = info.ops();
         let ops = &code.ops[range.clone()];
         let kills = &code.kills[range];
         let mut nodes_here = std::mem::take(&mut self.nodes);
-        nodes(code, self.limits, info, tight, &mut nodes_here);
+        ways.nodes(code, self.limits, info, &mut nodes_here);
         let clobbered = self.limits.clobber_mask(info.clobbers);
         let mut items: Vec<Item> = Vec::new();
         let mut claimed = UnitMask::EMPTY;

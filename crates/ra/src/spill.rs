@@ -22,6 +22,14 @@ use crate::problem::*;
 use crate::rewrite::{Insertion, PHASE_FILL, PHASE_REMAKE};
 use crate::settle::{Item, node_item, settle, value_item};
 
+/// Any bound.
+const SOMEWHERE: Over = Over::MAX;
+
+/// What does not fit though no count shows it may be anywhere.
+fn somewhere(over: Over) -> Over {
+    if over == 0 { SOMEWHERE } else { over }
+}
+
 /// Why spilling did not get through.
 pub(crate) enum Trouble {
     /// Without memory edits it does not fit.
@@ -57,8 +65,8 @@ pub(crate) struct Spiller<'a> {
     pub measure: &'a Measure,
     pub recipe_costs: &'a [f32],
     pub force: bool,
-    /// Instructions that count as tight.
-    pub tight: &'a [Tight],
+    /// Instructions at which nothing but their operands is in registers.
+    pub bare: &'a [bool],
 }
 
 struct Walk<'a, 'b> {
@@ -292,7 +300,7 @@ impl Walk<'_, '_> {
                     }
                 }
             }
-            if self.s.tight[self.s.code.steps[step as usize].inst as usize] == Tight::Bare {
+            if self.s.bare[self.s.code.steps[step as usize].inst as usize] {
                 self.bare(block, step, start);
             }
             self.make_room(block, step, start)?;
@@ -410,7 +418,7 @@ impl Walk<'_, '_> {
                 }
             }
         }
-        nodes(code, limits, info, self.s.tight[info.inst as usize] == Tight::Counted, &mut self.nodes);
+        nodes(code, limits, info, &mut self.nodes);
         let mut within = 0;
         for phase in [READING, WRITING] {
             self.pressure.start(limits);
@@ -418,8 +426,8 @@ impl Walk<'_, '_> {
             self.pressure.add_nodes(limits, &self.nodes, info.clobbers, phase);
             within |= self.pressure.over(limits);
         }
-        if within != 0 && within & Pressure::unit_bounds() == 0 && self.arranges_within(step) {
-            within = 0;
+        if limits.exact || within != 0 && within & Pressure::unit_bounds() == 0 {
+            within = if self.arranges_within(step) { 0 } else { somewhere(within) };
         }
         let next = code.steps.get(step as usize + 1);
         let open = point(next.is_none_or(|next| !next.no_memory));
@@ -434,11 +442,9 @@ impl Walk<'_, '_> {
         self.pressure.start(limits);
         self.pressure.add_counts(limits, &after, open);
         let mut left = self.pressure.over(limits);
-        if left != 0
-            && left & Pressure::unit_bounds() == 0
-            && self.arranges(self.resident.iter().copied().filter(|&v| !dies(v)).chain(born), open)
-        {
-            left = 0;
+        if (limits.exact || left != 0) && left & Pressure::unit_bounds() == 0 {
+            let stays = self.resident.iter().copied().filter(|&v| !dies(v));
+            left = if self.arranges(stays.chain(born), open) { 0 } else { somewhere(left) };
         }
         over | within | left
     }
@@ -449,11 +455,11 @@ impl Walk<'_, '_> {
         pressure.start(self.s.limits);
         pressure.add_counts(self.s.limits, counts, at);
         let over = pressure.over(self.s.limits);
-        if over == 0 || over & Pressure::unit_bounds() != 0 {
+        if over == 0 && !self.s.limits.exact || over & Pressure::unit_bounds() != 0 {
             return over;
         }
         let values = self.resident.iter().copied().filter(|vreg| !except.contains(vreg));
-        if self.arranges(values, at) { 0 } else { over }
+        if self.arranges(values, at) { 0 } else { somewhere(over) }
     }
 
     /// The window counts are cautious where sets are not whole blocks: try it.
@@ -468,13 +474,23 @@ impl Walk<'_, '_> {
         let (code, limits) = (&*self.s.code, self.s.limits);
         let info = &code.steps[step as usize];
         let ops = &code.ops[info.ops()];
-        let mut items: Vec<Item> =
-            self.nodes.iter().map(|node| node_item(code, limits, info, node)).collect();
         let lost = limits.clobber_mask(info.clobbers);
         let read = |vreg: u32| ops.iter().any(|op| op.kind == OperandKind::Use && op.vreg.0 == vreg);
         let through = self.resident.iter().filter(|&&vreg| !read(vreg));
-        items.extend(through.map(|&vreg| value_item(code, limits, vreg, &lost)));
-        settle(&mut items, limits.units, &mut |_, free| free.first().unwrap_or(Unit(0)))
+        let through: Vec<Item> = through.map(|&vreg| value_item(code, limits, vreg, &lost)).collect();
+        let mut ways = Ways::new(limits);
+        let mut list = Vec::new();
+        loop {
+            ways.nodes(code, limits, info, &mut list);
+            let mut items: Vec<Item> = list.iter().map(|node| node_item(code, limits, info, node)).collect();
+            items.extend_from_slice(&through);
+            if settle(&mut items, limits.units, &mut |_, free| free.first().unwrap_or(Unit(0))) {
+                return true;
+            }
+            if !limits.exact || !ways.next() {
+                return false;
+            }
+        }
     }
 
     fn make_room(&mut self, block: u32, step: u32, region: u32) -> Result<(), Trouble> {
@@ -483,7 +499,11 @@ impl Walk<'_, '_> {
             if over == 0 {
                 return Ok(());
             }
-            if let Some(victim) = self.victim(block, step, region, over) {
+            let mut victim = self.victim(block, step, region, over);
+            if victim.is_none() && self.s.limits.exact {
+                victim = self.victim(block, step, region, SOMEWHERE);
+            }
+            if let Some(victim) = victim {
                 self.evict(victim, block, region);
                 continue;
             }
@@ -668,7 +688,7 @@ impl Walk<'_, '_> {
         // Where no arrangement was found for what one of the edges brings, memory brings everything.
         let bare = info.preds.iter().any(|&pred| {
             let last = code.blocks[pred as usize].steps.end - 1;
-            self.s.tight[code.steps[last as usize].inst as usize] == Tight::Bare
+            self.s.bare[code.steps[last as usize].inst as usize]
         });
         let mut entry = Vec::new();
         for at in order {
@@ -718,6 +738,12 @@ impl Walk<'_, '_> {
                 }
             });
             entry.push(vreg);
+        }
+        while self.s.limits.exact
+            && entry.last().is_some_and(|&vreg| self.evictable(vreg))
+            && !self.arranges(entry.iter().copied(), At::Point)
+        {
+            entry.pop();
         }
         entry
     }
