@@ -67,13 +67,12 @@ fn main() {
         }
         bad += tally.bad.len();
         println!(
-            "{name}: seeds {seed} to {}, {} allocated ({} with memory edits, {} edits), {} refused ({} of them left out), {} bad, {:.1} s",
+            "{name}: seeds {seed} to {}, {} allocated ({} with memory edits, {} edits), {} refused, {} bad, {:.1} s",
             seed + count - 1,
             tally.allocated,
             tally.with_memory,
             tally.edits,
             tally.refused,
-            tally.apart,
             tally.bad.len(),
             begin.elapsed().as_secs_f64()
         );

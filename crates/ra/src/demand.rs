@@ -101,24 +101,27 @@ impl Limits {
             }
         }
         let reserved = if memory { UnitMask::of(&file.edit_reserved) } else { UnitMask::EMPTY };
-        let mut order = Vec::new();
-        for set in &file.sets {
-            let usable = set.units.iter().copied().filter(|&unit| !reserved.contains(unit));
+        // Small sets first: a limit leaves a set all that it left to those within it, so that they lie within it still.
+        let mut order: Vec<Vec<Unit>> = vec![Vec::new(); file.sets.len()];
+        let mut small_first: Vec<usize> = (0..file.sets.len()).collect();
+        small_first.sort_by_key(|&set| all_sets[set].count());
+        for (at, &set) in small_first.iter().enumerate() {
+            let usable = file.sets[set].units.iter().copied().filter(|&unit| !reserved.contains(unit));
             let mut list: Vec<Unit> = usable.collect();
-            if let (Some(most), Backing::Memory) = (max_registers, set.backing) {
-                let counted = |unit: &Unit| !wiped.contains(*unit);
-                let kept_fixed = list.iter().filter(|u| counted(u) && fixed.contains(**u)).count();
-                let mut free = (most as usize).saturating_sub(kept_fixed);
-                list.retain(|unit| {
-                    if !counted(unit) || fixed.contains(*unit) {
-                        return true;
-                    }
-                    let keep = free > 0;
-                    free = free.saturating_sub(1);
-                    keep
+            if let (Some(most), Backing::Memory) = (max_registers, file.sets[set].backing) {
+                let inner = small_first[..at].iter().filter(|&&inner| {
+                    file.sets[inner].backing == Backing::Memory
+                        && all_sets[inner].is_subset_of(&all_sets[set])
                 });
+                let inner = inner.fold(UnitMask::EMPTY, |mask, &inner| mask.or(&UnitMask::of(&order[inner])));
+                let mut keep = wiped.or(&fixed).or(&inner);
+                let kept = list.iter().filter(|&&unit| keep.contains(unit) && !wiped.contains(unit)).count();
+                let others = list.iter().copied().filter(|&unit| !keep.contains(unit));
+                let others: Vec<Unit> = others.take((most as usize).saturating_sub(kept)).collect();
+                keep = keep.or(&UnitMask::of(&others));
+                list.retain(|&unit| keep.contains(unit));
             }
-            order.push(list);
+            order[set] = list;
         }
         let sets: Vec<UnitMask> = order.iter().map(|list| UnitMask::of(list)).collect();
         let count = sets.len();
