@@ -77,8 +77,9 @@ pub(crate) fn keep(code: &mut Code, live: &Liveness, limits: &Limits) -> Result<
         insertions: Vec::new(),
         resident: Vec::new(),
         touched: Vec::new(),
-        // Half the registers may be tied down for the sake of a flag; more cuts the region.
-        most: smallest.unwrap_or(0) / 2,
+        // Half the registers may be tied down for the sake of a flag; more cuts the region. Where that was too much, each step is
+        // one of its own.
+        most: if limits.exact { 0 } else { smallest.unwrap_or(0) / 2 },
         last_use: vec![NONE; count],
     };
     for block in 0..keeper.code.blocks.len() as u32 {
@@ -293,7 +294,8 @@ impl Keeper<'_> {
         others.iter().copied().max_by_key(|&vreg| (next(vreg).unwrap_or(u32::MAX), std::cmp::Reverse(vreg)))
     }
 
-    /// Our own sets only.
+    /// Our own sets only, beside what the step itself needs of sets that nothing stands behind. (What is made again is made
+    /// right before a step, and need not stay.)
     fn fits(&self, step: u32) -> bool {
         let info = &self.code.steps[step as usize];
         let ops = &self.code.ops[info.ops()];
@@ -318,7 +320,17 @@ impl Keeper<'_> {
         }
         let mut list = Vec::new();
         nodes(self.code, self.limits, info, &mut list);
-        list.retain(|node| is_ours(self.limits, node.set));
+        list.retain_mut(|node| {
+            let vreg = node.ops.first().map_or(node.value, |&op| ops[op as usize].vreg.0);
+            let home = self.code.vregs[vreg as usize].home;
+            if self.limits.backing[home.0 as usize] != Backing::None || is_ours(self.limits, home) {
+                return is_ours(self.limits, node.set);
+            }
+            if node.main {
+                node.counts = READING;
+            }
+            !(node.main && node.ops.is_empty())
+        });
         // Where a memory edit may stand, sets of which it leaves a part have less room.
         let next = self.code.steps.get(step as usize + 1);
         let stays_inside = self.resident.iter().any(|&vreg| self.fragile(vreg));
@@ -337,8 +349,8 @@ impl Keeper<'_> {
         }
         [READING, WRITING].into_iter().all(|phase| {
             pressure.start(self.limits);
-            pressure.add_counts(self.limits, &through, INSIDE);
-            pressure.add_nodes(self.limits, &list, ClobberId(0), phase);
+            pressure.add_counts(self.limits, &through, At::Through(info.clobbers));
+            pressure.add_nodes(self.limits, &list, info.clobbers, phase);
             pressure.over(self.limits) == 0
         })
     }
