@@ -140,7 +140,7 @@ mod tests {
     /// Units 1 and 3 keep values of set 1 only, and belong to more sets than the others: no value of set 0 passes through them.
     #[test]
     fn what_goes_around_survives_in_every_unit() {
-        let keeps = |set: SetId, unit: Unit| set == SetId(1) || unit.0 % 2 == 0;
+        let keeps = |set: SetId, unit: Unit| set == SetId(1) || unit.0.is_multiple_of(2);
         // 0 <- 4 <- 2 <- 1 <- 3 <- 0: only what leaves 1 and 3 or enters them is of set 1.
         let ring = [(4, 0, 0), (2, 4, 0), (1, 2, 1), (3, 1, 1), (0, 3, 1)];
         let mut moves: Vec<Move> = ring

@@ -58,7 +58,7 @@ pub(crate) fn in_parts(code: &Code, step: &Step) -> bool {
     matches!(step.kind, StepKind::Store(_) | StepKind::Fill(_)) && wide()
 }
 
-/// Most ways that are tried for one step. (Of those that one of a million random problems needs, the last one comes 9th.)
+/// Most ways that are tried for one step. It bounds the time of a refusal; only attempts after the first two get here.
 const MAX_WAYS: u32 = 64;
 
 /// The ways in which the operands of a step can share places, one after the other: the usual one; with what lives on kept out

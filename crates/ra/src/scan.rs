@@ -354,7 +354,7 @@ impl Scan<'_> {
 
     fn settle_items(&mut self, items: &mut [Item]) -> bool {
         let units = self.units;
-        settle(items, units, &mut |vreg, free| {
+        settle(items, units, self.limits.exact, &mut |vreg, free| {
             let set = if vreg == NONE { SetId(0) } else { self.code.vregs[vreg as usize].home };
             self.choose(vreg, set, free, None)
         })

@@ -394,9 +394,11 @@ impl Walk<'_, '_> {
         for &vreg in &self.fresh {
             counts.sub(code, limits, vreg);
         }
-        let mut over = self.excess_at(&counts, point(step == region), &self.fresh);
+        // At a bare instruction nothing else could go: whether what it reads has its places will be seen.
+        let arranged = limits.exact && !self.s.bare[info.inst as usize];
+        let mut over = self.excess_at(&counts, point(step == region), &self.fresh, arranged);
         if !self.fresh.is_empty() {
-            over |= self.excess_at(&self.counts, INSIDE, &[]);
+            over |= self.excess_at(&self.counts, INSIDE, &[], arranged);
         }
         let ops = &code.ops[info.ops()];
         let kills = &code.kills[info.ops()];
@@ -442,7 +444,7 @@ impl Walk<'_, '_> {
         self.pressure.start(limits);
         self.pressure.add_counts(limits, &after, open);
         let mut left = self.pressure.over(limits);
-        if (limits.exact || left != 0) && left & Pressure::unit_bounds() == 0 {
+        if (arranged || left != 0) && left & Pressure::unit_bounds() == 0 {
             let stays = self.resident.iter().copied().filter(|&v| !dies(v));
             left = if self.arranges(stays.chain(born), open) { 0 } else { somewhere(left) };
         }
@@ -450,12 +452,12 @@ impl Walk<'_, '_> {
     }
 
     /// As [`Walk::excess`], between steps, for the residents without `except`.
-    fn excess_at(&self, counts: &Counts, at: At, except: &[u32]) -> Over {
+    fn excess_at(&self, counts: &Counts, at: At, except: &[u32], arranged: bool) -> Over {
         let mut pressure = Pressure::default();
         pressure.start(self.s.limits);
         pressure.add_counts(self.s.limits, counts, at);
         let over = pressure.over(self.s.limits);
-        if over == 0 && !self.s.limits.exact || over & Pressure::unit_bounds() != 0 {
+        if over == 0 && !arranged || over & Pressure::unit_bounds() != 0 {
             return over;
         }
         let values = self.resident.iter().copied().filter(|vreg| !except.contains(vreg));
@@ -467,7 +469,7 @@ impl Walk<'_, '_> {
         let (code, limits) = (&*self.s.code, self.s.limits);
         let lost = |vreg: u32| limits.lost_at(code.vregs[vreg as usize].home, at);
         let mut items: Vec<Item> = values.map(|vreg| value_item(code, limits, vreg, &lost(vreg))).collect();
-        settle(&mut items, limits.units, &mut |_, free| free.first().unwrap_or(Unit(0)))
+        settle(&mut items, limits.units, limits.exact, &mut |_, free| free.first().unwrap_or(Unit(0)))
     }
 
     fn arranges_within(&self, step: u32) -> bool {
@@ -484,7 +486,8 @@ impl Walk<'_, '_> {
             ways.nodes(code, limits, info, &mut list);
             let mut items: Vec<Item> = list.iter().map(|node| node_item(code, limits, info, node)).collect();
             items.extend_from_slice(&through);
-            if settle(&mut items, limits.units, &mut |_, free| free.first().unwrap_or(Unit(0))) {
+            if settle(&mut items, limits.units, limits.exact, &mut |_, free| free.first().unwrap_or(Unit(0)))
+            {
                 return true;
             }
             if !limits.exact || !ways.next() {
