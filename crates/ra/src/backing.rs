@@ -265,7 +265,18 @@ impl Keeper<'_> {
                     && self.ours(vreg)
                     && !self.is_unbacked(vreg)
             });
-            let Some(mine) = mine else { return Err(step) };
+            let Some(mine) = mine else {
+                // All that the step reads at once, if no memory edit stands between what brings it in.
+                if !self.limits.memory || self.code.steps[step as usize].no_memory {
+                    return Err(step);
+                }
+                self.code.steps[step as usize].no_memory = true;
+                for insertion in self.insertions.iter_mut().filter(|insertion| insertion.step == step).skip(1)
+                {
+                    insertion.no_memory = true;
+                }
+                continue;
+            };
             let vreg = self.code.ops[mine].vreg.0;
             let mut first = true;
             for op in range {
