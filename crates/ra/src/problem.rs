@@ -243,7 +243,8 @@ pub struct Costs {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     /// At most this many units of each set backed by memory (after `edit_reserved`). Units that memory edits
-    /// destroy are not counted and stay; units that a fixed operand names are kept first.
+    /// destroy are not counted and stay; units that a fixed operand names are kept first, and all that
+    /// the sets within the set keep; the others in order of preference.
     pub max_registers: Option<u32>,
     /// Nothing may go to memory: where that is not enough, the answer is [`Failure::NeedsMemory`], before any place is given out.
     pub no_memory: bool,

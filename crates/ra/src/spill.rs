@@ -24,6 +24,14 @@ use crate::report::{Candidate, Decision, Reason, Return};
 use crate::rewrite::{Insertion, PHASE_FILL, PHASE_REMAKE};
 use crate::settle::{Item, node_item, settle, value_item};
 
+/// Any bound.
+const SOMEWHERE: Over = Over::MAX;
+
+/// What does not fit though no count shows it may be anywhere.
+fn somewhere(over: Over) -> Over {
+    if over == 0 { SOMEWHERE } else { over }
+}
+
 /// Why spilling did not get through.
 pub(crate) enum Trouble {
     /// Without memory edits it does not fit.
@@ -60,8 +68,8 @@ pub(crate) struct Spiller<'a> {
     pub recipe_costs: &'a [f32],
     pub force: bool,
     pub without: Without,
-    /// Instructions that count as tight.
-    pub tight: &'a [Tight],
+    /// Instructions at which nothing but their operands is in registers.
+    pub bare: &'a [bool],
     /// What is decided is told here.
     pub log: Option<&'a mut Vec<Decision>>,
 }
@@ -292,7 +300,7 @@ impl Walk<'_, '_> {
                     }
                 }
             }
-            if self.s.tight[self.s.code.steps[step as usize].inst as usize] == Tight::Bare {
+            if self.s.bare[self.s.code.steps[step as usize].inst as usize] {
                 self.bare(block, step, start);
             }
             self.make_room(block, step, start)?;
@@ -381,7 +389,7 @@ impl Walk<'_, '_> {
     }
 
     /// Bits of the bounds that `step` exceeds until it has read, and from when it writes.
-    fn excess(&mut self, step: u32, region: u32) -> (u64, u64) {
+    fn excess(&mut self, step: u32, region: u32) -> (Over, Over) {
         let limits = self.s.limits;
         let code = &*self.s.code;
         let info = &code.steps[step as usize];
@@ -391,9 +399,11 @@ impl Walk<'_, '_> {
         for &vreg in &self.fresh {
             counts.sub(code, limits, vreg);
         }
-        let mut over = self.excess_at(&counts, point(step == region), &self.fresh);
+        // At a bare instruction nothing else could go: whether what it reads has its places will be seen.
+        let arranged = limits.exact && !self.s.bare[info.inst as usize];
+        let mut over = self.excess_at(&counts, point(step == region), &self.fresh, arranged);
         if !self.fresh.is_empty() {
-            over |= self.excess_at(&self.counts, INSIDE, &[]);
+            over |= self.excess_at(&self.counts, INSIDE, &[], arranged);
         }
         let ops = &code.ops[info.ops()];
         let kills = &code.kills[info.ops()];
@@ -415,7 +425,7 @@ impl Walk<'_, '_> {
                 }
             }
         }
-        nodes(code, limits, info, self.s.tight[info.inst as usize] == Tight::Counted, &mut self.nodes);
+        nodes(code, limits, info, &mut self.nodes);
         let mut within = [0, 0];
         for (phase, within) in [READING, WRITING].into_iter().zip(&mut within) {
             self.pressure.start(limits);
@@ -424,8 +434,12 @@ impl Walk<'_, '_> {
             *within = self.pressure.over(limits);
         }
         let both = within[0] | within[1];
-        if both != 0 && both & Pressure::unit_bounds(limits) == 0 && self.arranges_within(step) {
-            within = [0, 0];
+        if limits.exact || both != 0 && both & Pressure::unit_bounds() == 0 {
+            if self.arranges_within(step) {
+                within = [0, 0];
+            } else if both == 0 {
+                within[0] = SOMEWHERE;
+            }
         }
         let next = code.steps.get(step as usize + 1);
         let open = point(next.is_none_or(|next| !next.no_memory));
@@ -440,26 +454,24 @@ impl Walk<'_, '_> {
         self.pressure.start(limits);
         self.pressure.add_counts(limits, &after, open);
         let mut left = self.pressure.over(limits);
-        if left != 0
-            && left & Pressure::unit_bounds(limits) == 0
-            && self.arranges(self.resident.as_slice().iter().copied().filter(|&v| !dies(v)).chain(born), open)
-        {
-            left = 0;
+        if (arranged || left != 0) && left & Pressure::unit_bounds() == 0 {
+            let stays = self.resident.as_slice().iter().copied().filter(|&v| !dies(v));
+            left = if self.arranges(stays.chain(born), open) { 0 } else { somewhere(left) };
         }
         (over | within[0], within[1] | left)
     }
 
     /// As [`Walk::excess`], between steps, for the residents without `except`.
-    fn excess_at(&self, counts: &Counts, at: At, except: &[u32]) -> u64 {
+    fn excess_at(&self, counts: &Counts, at: At, except: &[u32], arranged: bool) -> Over {
         let mut pressure = Pressure::default();
         pressure.start(self.s.limits);
         pressure.add_counts(self.s.limits, counts, at);
         let over = pressure.over(self.s.limits);
-        if over == 0 || over & Pressure::unit_bounds(self.s.limits) != 0 {
+        if over == 0 && !arranged || over & Pressure::unit_bounds() != 0 {
             return over;
         }
         let values = self.resident.as_slice().iter().copied().filter(|vreg| !except.contains(vreg));
-        if self.arranges(values, at) { 0 } else { over }
+        if self.arranges(values, at) { 0 } else { somewhere(over) }
     }
 
     /// The window counts are cautious where sets are not whole blocks: try it.
@@ -467,20 +479,31 @@ impl Walk<'_, '_> {
         let (code, limits) = (&*self.s.code, self.s.limits);
         let lost = |vreg: u32| limits.lost_at(code.vregs[vreg as usize].home, at);
         let mut items: Vec<Item> = values.map(|vreg| value_item(code, limits, vreg, &lost(vreg))).collect();
-        settle(&mut items, limits.units, &mut |_, free| free.first().unwrap_or(Unit(0)))
+        settle(&mut items, limits.units, limits.exact, &mut |_, free| free.first().unwrap_or(Unit(0)))
     }
 
     fn arranges_within(&self, step: u32) -> bool {
         let (code, limits) = (&*self.s.code, self.s.limits);
         let info = &code.steps[step as usize];
         let ops = &code.ops[info.ops()];
-        let mut items: Vec<Item> =
-            self.nodes.iter().map(|node| node_item(code, limits, info, node)).collect();
         let lost = limits.clobber_mask(info.clobbers);
         let read = |vreg: u32| ops.iter().any(|op| op.kind == OperandKind::Use && op.vreg.0 == vreg);
         let through = self.resident.as_slice().iter().filter(|&&vreg| !read(vreg));
-        items.extend(through.map(|&vreg| value_item(code, limits, vreg, &lost)));
-        settle(&mut items, limits.units, &mut |_, free| free.first().unwrap_or(Unit(0)))
+        let through: Vec<Item> = through.map(|&vreg| value_item(code, limits, vreg, &lost)).collect();
+        let mut ways = Ways::new(limits);
+        let mut list = Vec::new();
+        loop {
+            ways.nodes(code, limits, info, &mut list);
+            let mut items: Vec<Item> = list.iter().map(|node| node_item(code, limits, info, node)).collect();
+            items.extend_from_slice(&through);
+            if settle(&mut items, limits.units, limits.exact, &mut |_, free| free.first().unwrap_or(Unit(0)))
+            {
+                return true;
+            }
+            if !limits.exact || !ways.next() {
+                return false;
+            }
+        }
     }
 
     fn make_room(&mut self, block: u32, step: u32, region: u32) -> Result<(), Trouble> {
@@ -489,7 +512,10 @@ impl Walk<'_, '_> {
             if reading | writing == 0 {
                 return Ok(());
             }
-            let victim = self.victim(block, step, region, reading | writing);
+            let mut victim = self.victim(block, step, region, reading | writing);
+            if victim.is_none() && self.s.limits.exact {
+                victim = self.victim(block, step, region, SOMEWHERE);
+            }
             let mut leaver = self.leaver(block, step, region, Some((reading, writing)));
             if victim.is_none() && leaver.is_none() {
                 leaver = self.leaver(block, step, region, None);
@@ -515,7 +541,13 @@ impl Walk<'_, '_> {
     /// Of the values that the step reads and that live on, the one that is least worth keeping, with its score: it may go
     /// right after the step. That helps from there on, and before that only where a def takes its register, so that it
     /// stands twice; with `over`, what does not help where there is too much is left out.
-    fn leaver(&mut self, block: u32, step: u32, region: u32, over: Option<(u64, u64)>) -> Option<(f32, u32)> {
+    fn leaver(
+        &mut self,
+        block: u32,
+        step: u32,
+        region: u32,
+        over: Option<(Over, Over)>,
+    ) -> Option<(f32, u32)> {
         let mut best: Option<(f32, u32)> = None;
         let ops = self.s.code.steps[step as usize].ops();
         let clobbers = self.s.code.steps[step as usize].clobbers;
@@ -564,14 +596,14 @@ impl Walk<'_, '_> {
     }
 
     /// Bits of the bounds that a value counts in around a step with these clobbers.
-    fn bounds_around(&self, vreg: u32, clobbers: ClobberId) -> u64 {
+    fn bounds_around(&self, vreg: u32, clobbers: ClobberId) -> Over {
         let home = self.s.code.vregs[vreg as usize].home;
         let at = |at: At| self.s.limits.bounds_at_all_levels(home, at);
         at(At::Point) | at(INSIDE) | at(At::Through(clobbers))
     }
 
     /// The resident values that may go and count where there is too much.
-    fn candidates(&self, step: u32, region: u32, over: u64) -> impl Iterator<Item = u32> {
+    fn candidates(&self, step: u32, region: u32, over: Over) -> impl Iterator<Item = u32> {
         let code = &*self.s.code;
         let info = &code.steps[step as usize];
         let ops = &code.ops[info.ops()];
@@ -585,7 +617,7 @@ impl Walk<'_, '_> {
     }
 
     /// The candidate that is least worth keeping.
-    fn victim(&self, block: u32, step: u32, region: u32, over: u64) -> Option<(f32, u32)> {
+    fn victim(&self, block: u32, step: u32, region: u32, over: Over) -> Option<(f32, u32)> {
         let mut best: Option<(f32, u32)> = None;
         for vreg in self.candidates(step, region, over) {
             let score = self.score(block, step, vreg);
@@ -748,7 +780,7 @@ impl Walk<'_, '_> {
         // Where no arrangement was found for what one of the edges brings, memory brings everything.
         let bare = info.preds.iter().any(|&pred| {
             let last = code.blocks[pred as usize].steps.end - 1;
-            self.s.tight[code.steps[last as usize].inst as usize] == Tight::Bare
+            self.s.bare[code.steps[last as usize].inst as usize]
         });
         let mut entry = Vec::new();
         let mut left = Vec::new();
@@ -805,6 +837,12 @@ impl Walk<'_, '_> {
         }
         for (vreg, distance) in left {
             self.record_entry(block, vreg, distance);
+        }
+        while self.s.limits.exact
+            && entry.last().is_some_and(|&vreg| self.evictable(vreg))
+            && !self.arranges(entry.iter().copied(), At::Point)
+        {
+            entry.pop();
         }
         entry
     }
