@@ -81,7 +81,7 @@ struct Walk<'a, 'b> {
     /// Values in registers.
     resident: Listed,
     counts: Counts,
-    /// Values made again right before the current step.
+    /// Values that come right before the current step, after all other memory edits.
     fresh: Vec<u32>,
     /// Next use of a resident value, counted from the start of the block.
     upcoming: Vec<Next>,
@@ -285,6 +285,8 @@ impl Walk<'_, '_> {
             self.upcoming[vreg as usize] = Next::at(start - base);
             self.insert(start, PHASE_FILL, StepKind::Fill(NONE), vreg);
         }
+        // What the last fill brings meets no memory edit before it is read.
+        self.fresh.extend(needs.last().filter(|&&vreg| self.s.code.vregs[vreg as usize].size == 1));
         for step in start..end {
             for op in self.s.code.steps[step as usize].ops() {
                 let operand = self.s.code.ops[op];
