@@ -30,6 +30,7 @@
 //! };
 //! let inst = |operands| InstInfo {
 //!     operands, clobbers: ClobberId(0), no_memory_edit_before: false, is_move: false,
+//!     repeat: None,
 //! };
 //! // v0 is written by one instruction and read by the next.
 //! let program = Program {
@@ -82,7 +83,7 @@ pub use check::check;
 pub use masks::MAX_UNITS;
 pub use problem::*;
 
-use code::{Code, DIES, StepKind};
+use code::{Code, DIES, Makers, StepKind};
 use demand::Limits;
 use graph::Graph;
 use liveness::Liveness;
@@ -107,6 +108,9 @@ pub fn allocate(
     if options.without.recipes {
         let in_memory = |info: &VRegInfo| file.sets[info.home.0 as usize].backing == Backing::Memory;
         code.vregs.iter_mut().filter(|info| in_memory(info)).for_each(|info| info.recipe = None);
+    }
+    if options.without.repeats {
+        code.makers = Makers::default();
     }
     let live = Liveness::new(&mut code, &graph);
     let work = Work { live_visits: live.visits, ..Work::default() };
@@ -399,6 +403,7 @@ impl Job<'_> {
                 StepKind::Store(_) => self.costs.spill,
                 StepKind::Fill(_) => self.costs.fill,
                 StepKind::Remake(recipe) => self.program.recipe_cost[recipe.0 as usize],
+                StepKind::Repeat(_) => code.makers.get(insertion.vreg).map_or(0.0, |maker| maker.cost),
                 StepKind::Copy | StepKind::Inst => 0.0,
             };
             f64::from(cost) * frequency[insertion.step as usize]

@@ -86,6 +86,8 @@ pub enum Return {
     Memory,
     /// Made again.
     Recipe(Recipe),
+    /// Made again by this instruction, if its inputs are still in registers then.
+    Repeat(Inst),
 }
 
 /// A value that may lose its register.

@@ -412,11 +412,22 @@ impl Scan<'_> {
     fn emit(&mut self, info: &Step) {
         let code = self.code;
         let Some(first) = self.op_units.first().copied() else { return };
+        if let StepKind::Repeat(inst) = info.kind {
+            let of_kind = |is_use: bool| {
+                let placed = code.ops[info.ops()].iter().zip(&self.op_units);
+                placed.filter(move |(op, _)| (op.kind == OperandKind::Use) == is_use).map(|(_, &unit)| unit)
+            };
+            let (mut from, to) = (of_kind(true), of_kind(false).next().unwrap_or(first));
+            let one = from.next().unwrap_or(first);
+            let other = from.next().unwrap_or(one);
+            self.edits.push((info.inst, Edit::Repeat { inst: Inst(inst), from: [one, other], to }));
+            return;
+        }
         let size = code.vregs[code.ops[info.first_op as usize].vreg.0 as usize].size as u16;
         for k in 0..size {
             let unit = Unit(first.0 + k);
             let edit = match info.kind {
-                StepKind::Inst => return,
+                StepKind::Inst | StepKind::Repeat(_) => return,
                 StepKind::Copy => {
                     let to = Unit(self.op_units[1].0 + k);
                     if to == unit {

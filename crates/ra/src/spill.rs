@@ -12,6 +12,8 @@
 //!
 //! The pass decides what is in registers where; [`crate::couple`] derives stores, slots and edge edits from it.
 
+use std::ops::Range;
+
 use crate::code::*;
 use crate::demand::*;
 use crate::graph::{Graph, NONE};
@@ -91,6 +93,10 @@ struct Walk<'a, 'b> {
     stored: Vec<bool>,
     /// Has it been put out at all?
     was_out: Vec<bool>,
+    /// How many values are out that are to be made again from this one.
+    held: Vec<u32>,
+    /// It is out, and to be made again from what is at hand.
+    planned: Vec<bool>,
     /// Last step of the current region that reads the value, or that it was defined there.
     locked: Vec<u32>,
     /// Marks for [`Walk::choose_entry`].
@@ -133,6 +139,8 @@ impl<'a> Spiller<'a> {
             after,
             stored: vec![false; count],
             was_out: vec![false; count],
+            held: vec![0; count],
+            planned: vec![false; count],
             locked: vec![NONE; count],
             mark: vec![0; count],
             marks: 0,
@@ -280,13 +288,7 @@ impl Walk<'_, '_> {
         if !needs.is_empty() && self.s.code.steps[start as usize].no_memory {
             return Err(self.full(start));
         }
-        for &vreg in &needs {
-            self.bring(vreg);
-            self.upcoming[vreg as usize] = Next::at(start - base);
-            self.insert(start, PHASE_FILL, StepKind::Fill(NONE), vreg);
-        }
-        // What the last fill brings meets no memory edit before it is read.
-        self.fresh.extend(needs.last().filter(|&&vreg| self.s.code.vregs[vreg as usize].size == 1));
+        self.bring_needs(needs, start..end, base, &mut locks);
         for step in start..end {
             for op in self.s.code.steps[step as usize].ops() {
                 let operand = self.s.code.ops[op];
@@ -313,6 +315,69 @@ impl Walk<'_, '_> {
             self.locked[vreg as usize] = NONE;
         }
         Ok(())
+    }
+
+    /// What the region `steps` reads and is not there comes from memory, or is made again from what is.
+    fn bring_needs(&mut self, needs: Vec<u32>, steps: Range<u32>, base: u32, locks: &mut Vec<u32>) {
+        let bare = |step: u32| self.s.bare[self.s.code.steps[step as usize].inst as usize];
+        let repeats = !self.s.force && !steps.clone().any(bare);
+        let (made, filled): (Vec<u32>, Vec<u32>) =
+            needs.iter().partition(|&&vreg| repeats && self.maker_at_hand(vreg, &needs));
+        for &vreg in filled.iter().chain(&made) {
+            self.bring(vreg);
+            self.upcoming[vreg as usize] = Next::at(steps.start - base);
+            self.release(vreg);
+        }
+        for &vreg in &filled {
+            self.insert(steps.start, PHASE_FILL, StepKind::Fill(NONE), vreg);
+        }
+        // What the last fill brings meets no memory edit before it is read.
+        self.fresh.extend(filled.last().filter(|&&vreg| self.s.code.vregs[vreg as usize].size == 1));
+        for vreg in made {
+            let Some(maker) = self.s.code.makers.get(vreg).cloned() else { continue };
+            for input in maker.inputs() {
+                if self.is_in(input) {
+                    // It stays: all that goes leaves before the region, and so before this.
+                    self.locked[input as usize] = steps.end;
+                    locks.push(input);
+                } else if let Some(recipe) = self.s.code.vregs[input as usize].recipe {
+                    // It dies right away, and gives its register to the value.
+                    self.insert(steps.start, PHASE_REMAKE, StepKind::Remake(recipe), input);
+                }
+            }
+            self.fresh.push(vreg);
+            self.insert(steps.start, PHASE_REMAKE, StepKind::Repeat(maker.inst), vreg);
+        }
+    }
+
+    /// Can `vreg` be made again here, from values in registers other than those on their way in?
+    fn maker_at_hand(&self, vreg: u32, coming: &[u32]) -> bool {
+        self.cost_from(vreg, |input| self.is_in(input) && !coming.contains(&input)).is_some()
+    }
+
+    /// Cycles of making `vreg` again from inputs that are `at_hand`. One may be made from its recipe before: it takes the register that
+    /// the value will have.
+    fn cost_from(&self, vreg: u32, at_hand: impl Fn(u32) -> bool) -> Option<f32> {
+        let maker = self.s.code.makers.get(vreg)?;
+        let mut away = maker.inputs().filter(|&input| !at_hand(input));
+        let (first, second) = (away.next(), away.next());
+        match (first, second) {
+            (None, _) => Some(maker.cost),
+            (Some(input), None) => {
+                let recipe = self.s.code.vregs[input as usize].recipe?;
+                Some(maker.cost + self.s.recipe_cost(recipe))
+            }
+            _ => None,
+        }
+    }
+
+    /// What `vreg` was to be made from is no longer held for it.
+    fn release(&mut self, vreg: u32) {
+        if std::mem::take(&mut self.planned[vreg as usize])
+            && let Some(maker) = self.s.code.makers.get(vreg)
+        {
+            maker.inputs().for_each(|input| self.held[input as usize] -= 1);
+        }
     }
 
     /// Put out everything that the step does not read, and what it reads right after it.
@@ -364,9 +429,16 @@ impl Walk<'_, '_> {
 
     fn note_eviction(&mut self, vreg: u32, block: u32, step: u32) {
         self.was_out[vreg as usize] = true;
-        if !self.has_recipe(vreg) {
-            self.out.evictions.push(Eviction { vreg, block, step });
+        if self.has_recipe(vreg) {
+            return;
+        }
+        // (Where nothing fills it in the end, there will be no store.)
+        self.out.evictions.push(Eviction { vreg, block, step });
+        if self.repeat_cost(vreg).is_none() {
             self.stored[vreg as usize] = true;
+        } else if let Some(maker) = self.s.code.makers.get(vreg) {
+            maker.inputs().for_each(|input| self.held[input as usize] += 1);
+            self.planned[vreg as usize] = true;
         }
     }
 
@@ -514,6 +586,12 @@ impl Walk<'_, '_> {
             if reading | writing == 0 {
                 return Ok(());
             }
+            // What the step reads is judged by what reads it next.
+            for op in self.s.code.steps[step as usize].ops() {
+                if self.s.code.ops[op].kind == OperandKind::Use {
+                    self.upcoming[self.s.code.ops[op].vreg.0 as usize] = self.after[op];
+                }
+            }
             let mut victim = self.victim(block, step, region, reading | writing);
             if victim.is_none() && self.s.limits.exact {
                 victim = self.victim(block, step, region, SOMEWHERE);
@@ -571,7 +649,6 @@ impl Walk<'_, '_> {
             {
                 continue;
             }
-            self.upcoming[vreg as usize] = self.after[op];
             let score = self.score(block, step, vreg);
             if best.is_none_or(|(most, _)| score > most) {
                 best = Some((score, vreg));
@@ -650,9 +727,10 @@ impl Walk<'_, '_> {
         let code = &*self.s.code;
         let next = self.upcoming[vreg as usize];
         let info = &code.vregs[vreg as usize];
-        let cost = match info.recipe {
-            Some(recipe) => self.s.recipe_cost(recipe) * next.chance,
-            None => {
+        let cost = match (info.recipe, self.repeat_cost(vreg)) {
+            (Some(recipe), _) => self.s.recipe_cost(recipe) * next.chance,
+            (_, Some(cost)) => cost * next.chance,
+            (None, None) => {
                 let store = if self.stored[vreg as usize] {
                     0.0
                 } else {
@@ -662,7 +740,18 @@ impl Walk<'_, '_> {
                 self.s.costs.fill * next.chance + store
             }
         };
-        cost.max(0.1)
+        // What was to be made from it has to come from memory then.
+        let lost = self.held[vreg as usize] as f32 * (self.s.costs.fill + self.s.costs.spill);
+        (cost + lost).max(0.1)
+    }
+
+    /// Cycles of making a value in a register again, if what it is made from is in registers too and read later than it.
+    fn repeat_cost(&self, vreg: u32) -> Option<f32> {
+        if self.s.force {
+            return None;
+        }
+        let back = self.upcoming[vreg as usize].distance;
+        self.cost_from(vreg, |input| self.is_in(input) && self.upcoming[input as usize].distance >= back)
     }
 
     /// Tells the log, if there is one, that `vreg` goes, chosen among `all`.
@@ -689,7 +778,11 @@ impl Walk<'_, '_> {
         let recipe = self.s.code.vregs[vreg as usize].recipe;
         Candidate {
             vreg: VReg(vreg),
-            back: recipe.map_or(Return::Memory, Return::Recipe),
+            back: match (recipe, self.s.code.makers.get(vreg)) {
+                (Some(recipe), _) => Return::Recipe(recipe),
+                (_, Some(maker)) if self.repeat_cost(vreg).is_some() => Return::Repeat(Inst(maker.inst)),
+                _ => Return::Memory,
+            },
             distance,
             cost: self.cost(block, vreg),
             score: self.worth(block, vreg, distance),
