@@ -138,7 +138,12 @@ fn the_victim_has_the_highest_score_and_lives_there() {
                     continue;
                 }
                 full += 1;
-                assert!(!reads(&program, decision.at.0, chosen.vreg));
+                // (Before a copy that stands before the instruction, what that reads may go too, if it is cheap to make again.)
+                let again = matches!(chosen.back, Return::Repeat(_));
+                assert!(
+                    again || !reads(&program, decision.at.0, chosen.vreg),
+                    "{kind:?} seed {seed}: {decision:?}"
+                );
                 assert!(decision.others.iter().all(|other| live.contains(&other.vreg)));
                 let mut scores = decision.others.iter().map(|other| other.score);
                 assert!(scores.all(|score| score <= chosen.score), "{kind:?} seed {seed}: {decision:?}");

@@ -386,3 +386,58 @@ fn a_set_keeps_under_a_limit_what_the_sets_within_it_keep() {
     let allocation = allocate(&file, &b.finish(), &Costs::default(), &options).unwrap();
     assert!(allocation.places.iter().all(|unit| [6, 7].contains(&unit.0)), "{:?}", allocation.places);
 }
+
+/// Three values in two registers, the middle one a sum of the first: it is made again from it, and nothing goes to memory.
+#[test]
+fn what_can_be_made_again_from_what_is_there_is_not_stored() {
+    let file = file_of(3, &[&[0, 1, 2]], &[]);
+    let mut b = Builder::default();
+    let [x, sum, y, z] = [0; 4].map(|_| b.value(ALL, false));
+    b.block(&[]);
+    b.inst(&[write(x, ALL)], NONE, false);
+    let add = b.inst(&[read(x, ALL), write(sum, ALL)], NONE, false);
+    b.inst(&[write(y, ALL)], NONE, false);
+    b.inst(&[read(y, ALL), read(x, ALL), write(z, ALL)], NONE, false);
+    b.inst(&[read(z, ALL)], NONE, false);
+    b.inst(&[read(sum, ALL), read(x, ALL)], NONE, false);
+    let mut program = b.finish();
+    program.insts[add as usize].repeat = Some(1.0);
+    let options = Options { max_registers: Some(2), ..Options::default() };
+    let edits = |options: &Options, program: &Program| {
+        allocate(&file, program, &Costs::default(), options).unwrap().edits
+    };
+    let again = edits(&options, &program);
+    assert!(matches!(again[..], [(Point::Before(Inst(5)), Edit::Repeat { inst: Inst(1), .. })]), "{again:?}");
+    let without = Without { repeats: true, ..Without::default() };
+    let stored = edits(&Options { without, ..options }, &program);
+    assert!(stored.iter().any(|(_, edit)| matches!(edit, Edit::Spill { .. })), "{stored:?}");
+}
+
+/// A repetition that reads something else than its inputs, or that nobody allowed, is a mistake.
+#[test]
+fn a_wrong_repetition_is_objected_to() {
+    let file = file_of(3, &[&[0, 1, 2]], &[]);
+    let mut b = Builder::default();
+    let [x, sum, y] = [0; 3].map(|_| b.value(ALL, false));
+    b.block(&[]);
+    b.inst(&[write(x, ALL)], NONE, false);
+    let add = b.inst(&[read(x, ALL), write(sum, ALL)], NONE, false);
+    b.inst(&[write(y, ALL)], NONE, false);
+    b.inst(&[read(sum, ALL)], NONE, false);
+    b.inst(&[read(x, ALL), read(y, ALL)], NONE, false);
+    let mut program = b.finish();
+    program.insts[add as usize].repeat = Some(1.0);
+    let places = [0, 0, 1, 2, 1, 0, 2].map(Unit).to_vec();
+    let with = |from: u16| {
+        let edit = Edit::Repeat { inst: Inst(add), from: [Unit(from); 2], to: Unit(1) };
+        Allocation {
+            places: places.clone(),
+            edits: vec![(Point::Before(Inst(3)), edit)],
+            ..Allocation::default()
+        }
+    };
+    assert_eq!(check(&file, &program, &with(0)), Ok(()));
+    assert!(check(&file, &program, &with(2)).is_err());
+    program.insts[add as usize].repeat = None;
+    assert!(check(&file, &program, &with(0)).is_err());
+}
