@@ -239,6 +239,16 @@ impl Values {
         facts
     }
 
+    /// What contents are the exclusive or of, unless the machine code has it.
+    pub fn sides(&self, contents: Term) -> Option<[Term; 2]> {
+        match self.terms.node(contents) {
+            Value::Two(Op::Xor, [Unpack::None, Unpack::None], ab) if !self.is_known(contents) => {
+                Some(ab.map(|t| self.name(t)))
+            }
+            _ => None,
+        }
+    }
+
     /// The exclusive or of two values of the machine code.
     fn is_between(&self, t: Term) -> bool {
         match self.terms.node(t) {
