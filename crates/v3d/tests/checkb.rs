@@ -140,6 +140,7 @@ fn code_that_was_objected_to() {
         include_str!("objections/choice_in_a_choice.kir"),
         include_str!("objections/undefined_round_the_loops.kir"),
         include_str!("objections/exchange_over_a_branch.kir"),
+        include_str!("objections/two_exchanges_over_a_branch.kir"),
         include_str!("objections/question_asked_twice.kir"),
     ] {
         let m = kempe_ir::text::parse(text).unwrap_or_else(|e| panic!("{e:?}"));
