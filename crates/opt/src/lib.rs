@@ -11,6 +11,7 @@ pub mod compact;
 pub mod counters;
 pub mod dce;
 pub mod demote;
+pub mod double;
 pub mod dse;
 pub mod fold;
 pub mod graph;

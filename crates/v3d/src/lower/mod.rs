@@ -20,7 +20,9 @@
 //!
 //! Facts: reference sections 6.4, 6.5, 12.2, 12.5, 12.6, 13.5; in our words in docs/isa/v3d.md.
 //!
-//! Left out: 64-bit floats, 64-bit atomics: each gives an error that names the place.
+//! 64-bit floats are 64-bit integers when the walk begins (`kempe_opt::double`).
+//!
+//! Left out: 64-bit atomics, which give an error that names the place.
 
 mod address;
 mod builtins;
@@ -121,6 +123,19 @@ pub fn lower(m: &mut Module, version: Version, shape: &Shape) -> Result<Lowered,
     }
     if m.func.layout.is_empty() {
         return fail("the module has no body".to_owned());
+    }
+    match kempe_opt::double::run(m) {
+        // What the parts of neighbouring operations have in common is made once.
+        Ok(true) => {
+            kempe_opt::fold::run(m);
+            kempe_opt::gvn::run(m);
+            kempe_opt::dce::run(m);
+        }
+        Ok(false) => {}
+        Err(e) => {
+            let message = format!("{}: the hardware has no 64-bit floats", e.message);
+            return Err(LowerError { message, loc: e.loc, value: None });
+        }
     }
     let graphics = m.stage != Stage::Compute;
     if graphics {
@@ -421,8 +436,9 @@ impl<'a> Lower<'a> {
         }
     }
 
+    /// [`kempe_opt::double`] leaves none.
     fn no_f64<T>(&self) -> Result<T> {
-        self.error("64-bit floats are not supported: the hardware has none")
+        self.error("a 64-bit float that is not an integer yet")
     }
 
     /// Starts a new block behind the current one; the caller has ended or will end the current one.
@@ -437,9 +453,6 @@ impl<'a> Lower<'a> {
         self.at = inst.loc;
         self.e.loc = inst.loc;
         self.name = inst.results.first().copied();
-        if inst.ty == Type::F64 || inst.args.iter().any(|&a| self.src.ty(a) == Type::F64) {
-            return self.no_f64();
-        }
         match inst.op {
             Op::Const => self.constant(inst),
             Op::Undef => self.undef(inst),
