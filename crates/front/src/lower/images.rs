@@ -9,6 +9,7 @@
 
 use super::*;
 use crate::arith::resize;
+use super::variables::Array;
 use crate::parse::ImageTy;
 use kempe_ir::image::Component;
 use kempe_ir::{AtomicOp, ImageImm, ImageInfo, ResKind, Resource};
@@ -46,8 +47,8 @@ pub struct Handle {
     what: What,
     /// Of an array of resources, once an index has chosen it.
     element: Option<Value>,
-    /// An array of resources without an index.
-    array: bool,
+    /// Lengths of the arrays around it that have no index yet, outermost first (0: none).
+    arrays: SmallVec<[u32; 2]>,
     /// A pointer to a texel: its coordinates.
     texel: Option<SmallVec<[Value; 4]>>,
     /// The sampler that an image was combined with, and its element.
@@ -78,11 +79,7 @@ impl Lower<'_, '_> {
             return Ok(None);
         }
         let p = self.p;
-        let (ty, elements) = match p.ty(global.ty) {
-            Ty::Array { elem, n } => (elem, Some(n)),
-            Ty::RuntimeArray { elem } => (elem, Some(0)),
-            _ => (global.ty, None),
-        };
+        let Array { inner: ty, types, elements } = self.array_of_resources(global.ty)?;
         let image = match p.ty(ty) {
             Ty::Image { image } | Ty::SampledImage { image } => Some(p.images[image as usize]),
             Ty::Sampler => None,
@@ -108,8 +105,8 @@ impl Lower<'_, '_> {
             None => What::Sampler { res },
             Some(ty) => What::Image { res, ty, volatile: facts & fact::VOLATILE != 0 },
         };
-        let array = elements.is_some();
-        self.push_handle(Handle { what, element: None, array, texel: None, sampler: None }).map(Some)
+        let arrays = types.iter().map(|t| t.1).collect();
+        self.push_handle(Handle { what, element: None, arrays, texel: None, sampler: None }).map(Some)
     }
 
     fn usable(&self, ty: &ImageTy) -> Res<ImageInfo> {
@@ -149,7 +146,7 @@ impl Lower<'_, '_> {
             return self.err(format!("{} must be an image", self.p.label(id)));
         };
         let h = &self.handles[h as usize];
-        let (What::Image { res, ty, volatile }, None, false) = (h.what, &h.texel, h.array) else {
+        let (What::Image { res, ty, volatile }, None, true) = (h.what, &h.texel, h.arrays.is_empty()) else {
             return self.err(format!("{} must be an image", self.p.label(id)));
         };
         Ok((res, self.usable(&ty)?, ty, volatile, h.element))
@@ -175,20 +172,18 @@ impl Lower<'_, '_> {
                 let Some(h) = self.known_handle(i.w(3)?)? else { return Ok(false) };
                 let (ty, id) = self.result(i)?;
                 let mut h = self.handles[h as usize].clone();
-                match i.rest(4) {
-                    [] => {}
-                    &[k] if h.array => {
-                        let v = self.leaf(k)?;
-                        let signed = matches!(self.p.ty(self.type_of(k)?), Ty::Int { signed: true, .. });
-                        let from = self.ty_of(v);
-                        if !from.is_int() {
-                            return self.err("an index must be an integer");
-                        }
-                        h.element = Some(resize(self, (from, v), Type::I32, signed)?);
-                        h.array = false;
-                    }
-                    _ => return self.err("an access chain into something that has no parts"),
+                let indexes = i.rest(4);
+                if indexes.len() > h.arrays.len() {
+                    return self.err("an access chain into something that has no parts");
                 }
+                for (&k, n) in indexes.iter().zip(h.arrays.clone()) {
+                    let v = self.word_index(k)?;
+                    h.element = Some(match h.element {
+                        Some(outer) => self.element_of(outer, n, v)?,
+                        None => v,
+                    });
+                }
+                h.arrays.drain(..indexes.len());
                 let h = self.push_handle(h)?;
                 self.set_handle(id, ty, h);
             }
@@ -199,8 +194,8 @@ impl Lower<'_, '_> {
                 };
                 if op == S::SampledImage {
                     let sampler = self.handle(i.w(4)?)?.map(|s| self.handles[s as usize].clone());
-                    let Some(Handle { what: What::Sampler { res }, element, array: false, .. }) = sampler
-                    else {
+                    let sampler = sampler.filter(|s| s.arrays.is_empty());
+                    let Some(Handle { what: What::Sampler { res }, element, .. }) = sampler else {
                         return self.err(format!("{} must be a sampler", self.p.label(i.w(4)?)));
                     };
                     let combined =
@@ -404,7 +399,7 @@ impl Lower<'_, '_> {
     /// An atomic operation on a texel; returns the old value, of the type `ty`.
     pub(super) fn image_atomic(&mut self, h: u32, what: AtomicOp, ty: Type, data: &[Value]) -> Res<Value> {
         let h = self.handles[h as usize].clone();
-        let (What::Image { res, ty: image, volatile }, Some(texel), false) = (h.what, h.texel, h.array)
+        let (What::Image { res, ty: image, volatile }, Some(texel), true) = (h.what, h.texel, h.arrays.is_empty())
         else {
             return self.err("an atomic operation on something that is no texel");
         };

@@ -462,6 +462,7 @@ impl<'a> Parsed<'a> {
                 _ => Space::Uniform,
             },
             StorageClass::PushConstant => Space::Push,
+            StorageClass::PhysicalStorageBuffer => Space::Global,
             _ => return None,
         })
     }
@@ -661,14 +662,7 @@ impl<'a> Parsed<'a> {
                 let first = self.members.len() as u32;
                 let (mut leaves, mut depth) = (0u64, 0);
                 for k in 2..i.words.len() {
-                    let (t, l, d) = match self.part(i, k) {
-                        Ok(part) => part,
-                        // A pointer declared ahead: only physical pointers need that.
-                        Err(_) if self.def(i.w(k)?) == Def::None => {
-                            return error(i.at, "pointers that are declared ahead are not supported yet");
-                        }
-                        Err(e) => return Err(e),
-                    };
+                    let (t, l, d) = self.part(i, k)?;
                     self.members.push(t);
                     self.member_leaves.push(leaves.min(u32::MAX as u64) as u32);
                     leaves = leaves.saturating_add(l);
@@ -683,13 +677,22 @@ impl<'a> Parsed<'a> {
                     Def::Type(t) => t,
                     _ => return error(i.at, format!("id {} is not a type", i.w(3)?)),
                 };
+                // Declared ahead: its structure may have used it already.
+                if let Def::Type(t) = self.def(i.w(1)?)
+                    && self.ty(t) == (Ty::Pointer { class, pointee: NO_TYPE })
+                {
+                    self.types[t as usize].ty = Ty::Pointer { class, pointee };
+                    return Ok(());
+                }
                 // The pointee does not nest inside a value, so it does not count for the depth.
                 self.add_type(i, Ty::Pointer { class, pointee }, 1, 0)?;
             }
             Op::TypeUntypedPointerKHR => {
                 self.add_type(i, Ty::Opaque { what: "untyped pointers" }, 0, 0)?;
             }
-            Op::TypeForwardPointer => {}
+            Op::TypeForwardPointer => {
+                self.add_type(i, Ty::Pointer { class: i.w(2)?, pointee: NO_TYPE }, 1, 0)?;
+            }
             Op::TypeFunction => {
                 let (ret, ..) = self.part(i, 2)?;
                 self.add_type(i, Ty::Function { ret }, 0, 0)?;

@@ -83,7 +83,7 @@ pub(super) fn check(m: &Module, inst: &InstData, args: &[Type], results: &[Type]
                 Some(AtomicOp::Load) => (0, true),
                 Some(AtomicOp::CompareExchange) => (2, ty == I),
                 Some(AtomicOp::Exchange | AtomicOp::Store) => (1, true),
-                Some(AtomicOp::Fadd) => (1, ty == Type::F32),
+                Some(op) if op.float().is_some() => (1, ty == Type::F32),
                 _ => (1, ty == I),
             };
             if !allowed {
