@@ -178,9 +178,7 @@ impl Layouts {
             }
             _ => match p.scalar(ty) {
                 // The 64 bits that the source knows, of which 32 count.
-                Some(s @ Type::Ptr(Space::Global)) => {
-                    LayInfo { lay: Lay::Scalar(s), ty, size: 8, align: 8 }
-                }
+                Some(s @ Type::Ptr(Space::Global)) => LayInfo { lay: Lay::Scalar(s), ty, size: 8, align: 8 },
                 Some(s) => LayInfo { lay: Lay::Scalar(s), ty, size: s.bytes() as u64, align: s.bytes() },
                 None => LayInfo { lay: Lay::Opaque, ty, size: 0, align: 1 },
             },

@@ -102,12 +102,16 @@ enum Kind {
 fn kinds() -> Vec<Kind> {
     use Op::*;
     let mut list = vec![Kind::Select, Kind::Plain(Fma, 3)];
-    list.extend([Fadd, Fsub, Fmul, Fdiv, Frem, Fmod, Fmin, Fmax, Feq, Fne, Flt, Fle].map(|op| Kind::Plain(op, 2)));
+    list.extend(
+        [Fadd, Fsub, Fmul, Fdiv, Frem, Fmod, Fmin, Fmax, Feq, Fne, Flt, Fle].map(|op| Kind::Plain(op, 2)),
+    );
     list.extend([Fneg, Fabs, Ffloor, Fceil, Ftrunc, Fround, Fsqrt, Frsqrt].map(|op| Kind::Plain(op, 1)));
     for ty in [Type::I8, Type::I16, Type::I32, Type::I64] {
         list.extend([Kind::To(Ftosi, ty), Kind::To(Ftoui, ty), Kind::From(Sitof, ty), Kind::From(Uitof, ty)]);
     }
-    list.extend([Type::F16, Type::F32].into_iter().flat_map(|ty| [Kind::To(Fconv, ty), Kind::From(Fconv, ty)]));
+    list.extend(
+        [Type::F16, Type::F32].into_iter().flat_map(|ty| [Kind::To(Fconv, ty), Kind::From(Fconv, ty)]),
+    );
     list.extend([Kind::To(Bitcast, Type::I64), Kind::From(Bitcast, Type::I64)]);
     list
 }

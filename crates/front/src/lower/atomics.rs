@@ -66,7 +66,9 @@ impl Lower<'_, '_> {
         let Some(ty) = ty.filter(|t| t.is_int() || t.is_float()) else {
             return self.err("an atomic operation on something that is no number");
         };
-        if ptr.is_some_and(|p| !matches!(p.space, Space::Storage | Space::Shared | Space::Private | Space::Global)) {
+        if ptr.is_some_and(|p| {
+            !matches!(p.space, Space::Storage | Space::Shared | Space::Private | Space::Global)
+        }) {
             return self.err("an atomic operation on memory that can only be read");
         }
         let mut values: SmallVec<[Value; 2]> = SmallVec::new();

@@ -7,9 +7,9 @@
 //!
 //! Left out: multisampled images, minimum level of detail, sparse residency.
 
+use super::variables::Array;
 use super::*;
 use crate::arith::resize;
-use super::variables::Array;
 use crate::parse::ImageTy;
 use kempe_ir::image::Component;
 use kempe_ir::{AtomicOp, ImageImm, ImageInfo, ResKind, Resource};
@@ -399,7 +399,8 @@ impl Lower<'_, '_> {
     /// An atomic operation on a texel; returns the old value, of the type `ty`.
     pub(super) fn image_atomic(&mut self, h: u32, what: AtomicOp, ty: Type, data: &[Value]) -> Res<Value> {
         let h = self.handles[h as usize].clone();
-        let (What::Image { res, ty: image, volatile }, Some(texel), true) = (h.what, h.texel, h.arrays.is_empty())
+        let (What::Image { res, ty: image, volatile }, Some(texel), true) =
+            (h.what, h.texel, h.arrays.is_empty())
         else {
             return self.err("an atomic operation on something that is no texel");
         };

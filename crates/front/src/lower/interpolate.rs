@@ -74,7 +74,10 @@ impl Lower<'_, '_> {
             let middle = l.fconst(Type::F32, 0.0);
             l.op(Op::Select, Type::F32, &[several, at, middle])
         };
-        Ok([place(self, 0.375, [(low, 0.5), (high, -0.25)])?, place(self, 0.125, [(low, 0.25), (high, 0.5)])?])
+        Ok([
+            place(self, 0.375, [(low, 0.5), (high, -0.25)])?,
+            place(self, 0.125, [(low, 0.25), (high, 0.5)])?,
+        ])
     }
 
     /// The scalars of an input at a place as seen from the middle of the pixel.
