@@ -190,6 +190,10 @@ pub struct StatsForm {
 pub struct CyclesForm {
     /// One thread from start to end, loops weighted.
     pub thread: u64,
+    /// What register allocation brought in, weighted in the same way.
+    pub edits: u64,
+    /// The same as the order of instructions before allocation reckoned with it.
+    pub edits_predicted: u64,
 }
 
 impl From<&Stats> for StatsForm {
@@ -208,7 +212,11 @@ impl From<&Stats> for StatsForm {
             inst_and_stalls: s.inst_and_stalls,
             nops: s.nops,
             code_bytes: s.code_bytes,
-            cycles: CyclesForm { thread: s.cycles },
+            cycles: CyclesForm {
+                thread: s.cycles,
+                edits: s.edit_cycles,
+                edits_predicted: s.predicted_edit_cycles,
+            },
         }
     }
 }
@@ -230,6 +238,8 @@ impl From<&StatsForm> for Stats {
             nops: s.nops,
             code_bytes: s.code_bytes,
             cycles: s.cycles.thread,
+            edit_cycles: s.cycles.edits,
+            predicted_edit_cycles: s.cycles.edits_predicted,
         }
     }
 }

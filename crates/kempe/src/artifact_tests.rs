@@ -78,6 +78,8 @@ fn sample() -> Artifact {
             nops: 12,
             code_bytes: 13,
             cycles: 1 << 40,
+            edit_cycles: 14,
+            predicted_edit_cycles: 15,
         },
         attempts: 2,
     }

@@ -33,6 +33,10 @@ pub struct Stats {
     pub code_bytes: u32,
     /// Estimated cycles of one thread, loops weighted.
     pub cycles: u64,
+    /// Of these, what allocation brought in: stores, loads, copies, what is made again.
+    pub edit_cycles: u64,
+    /// What the order before allocation reckoned with for stores, loads and what is made again.
+    pub predicted_edit_cycles: u64,
 }
 
 /// An input of a fragment program.
