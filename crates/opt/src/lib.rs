@@ -18,6 +18,7 @@ pub mod graph;
 pub mod gvn;
 pub mod if_convert;
 pub mod licm;
+pub mod lint;
 pub mod localise;
 pub mod pipeline;
 pub mod sink;

@@ -94,6 +94,8 @@ enum Kind {
     Plain(Op, usize),
     /// To an integer or float type.
     To(Op, Type),
+    /// Over lanes, of which a few do not run.
+    Lanes(Op, ReduceKind, u8),
     /// From one, its bits the low ones of the first operand.
     From(Op, Type),
     Select,
@@ -113,6 +115,12 @@ fn kinds() -> Vec<Kind> {
         [Type::F16, Type::F32].into_iter().flat_map(|ty| [Kind::To(Fconv, ty), Kind::From(Fconv, ty)]),
     );
     list.extend([Kind::To(Bitcast, Type::I64), Kind::From(Bitcast, Type::I64)]);
+    for op in [Fadd, Fmul, Fmin, Fmax] {
+        list.extend(
+            [(ReduceKind::Reduce, 0), (ReduceKind::Reduce, 4)].map(|(kind, n)| Kind::Lanes(op, kind, n)),
+        );
+        list.extend([ReduceKind::InclusiveScan, ReduceKind::ExclusiveScan].map(|k| Kind::Lanes(op, k, 0)));
+    }
     list
 }
 
@@ -153,6 +161,20 @@ fn module(kind: Kind) -> Module {
             let low = if int == Type::I64 { bits } else { b.op(Op::Trunc, int, &[bits]) };
             let low = if int == ty { low } else { b.op(Op::Bitcast, ty, &[low]) };
             b.op(op, Type::F64, &[low])
+        }
+        Kind::Lanes(op, kind, cluster) => {
+            // Lanes whose number has a bit in common with the group do not run.
+            let shared = b.op(Op::And, Type::I32, &[group, local]);
+            let four = b.i32(4);
+            let bit = b.op(Op::And, Type::I32, &[shared, four]);
+            let zero = b.i32(0);
+            let runs = b.op(Op::Ieq, Type::I32, &[bit, zero]);
+            let (inside, end) = (b.func.add_block(), b.func.add_block());
+            b.branch(runs, inside, end);
+            b.block = end;
+            b.ret();
+            b.block = inside;
+            b.op_imm(Op::Reduce, Type::F64, Imm::Reduce(ReduceImm { op, kind, cluster }), &v[..1])
         }
         Kind::Select => {
             let less = b.op(Op::Flt, Type::F64, &v[..2]);
@@ -206,7 +228,7 @@ fn every_operation_is_exact() {
     for kind in kinds() {
         let source = module(kind);
         let mut soft = source.clone();
-        assert_eq!(double::run(&mut soft), Ok(true));
+        assert_eq!(double::run(&mut soft, ITEMS), Ok(true));
         verify::verify(&soft).unwrap_or_else(|e| panic!("{kind:?}: {e:?}\n{}", text::print(&soft)));
         assert!(soft.func.values.iter().all(|(_, v)| v.ty != Type::F64), "{kind:?}");
         let (want, got) = (results(&source, &operands), results(&soft, &operands));
@@ -219,6 +241,6 @@ fn every_operation_is_exact() {
 #[test]
 fn what_has_no_software_is_named() {
     let mut m = module(Kind::Plain(Op::Fsin, 1));
-    let error = double::run(&mut m).unwrap_err();
+    let error = double::run(&mut m, ITEMS).unwrap_err();
     assert_eq!(error.message, "`fsin` of 64-bit floats is not supported");
 }

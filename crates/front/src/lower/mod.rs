@@ -674,7 +674,8 @@ impl<'p, 'w> Lower<'p, 'w> {
                 if i.w(4)? == 103 {
                     let line = self.p.int_const(i.w(6)?).unwrap_or(0) as u32;
                     let column = self.p.int_const(i.w(8)?).unwrap_or(0) as u32;
-                    return self.set_line(0, line, column);
+                    let file = self.p.debug_source(i.w(5)?);
+                    return self.set_line(file, line, column);
                 }
                 Ok(())
             }

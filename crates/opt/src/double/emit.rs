@@ -89,6 +89,13 @@ impl Emit {
         v
     }
 
+    /// Without operands.
+    pub fn op_imm(&mut self, op: Op, ty: Type, imm: Imm) -> Value {
+        let (i, v) = self.make(op, ty, imm, &[]);
+        self.keep(i);
+        v
+    }
+
     fn constant(&mut self, ty: Type, bits: u64) -> Value {
         if let Some(&v) = self.known.get(&(ty, bits)) {
             return v;
@@ -103,6 +110,11 @@ impl Emit {
 
     pub fn c(&mut self, v: u32) -> Value {
         self.constant(Type::I32, v as u64)
+    }
+
+    /// The condition that always holds.
+    pub fn truth(&mut self) -> Value {
+        self.constant(Type::Bool, 1)
     }
 
     pub fn c64(&mut self, v: u64) -> Value {

@@ -12,11 +12,12 @@
 //! many doubles have too much of. (About 100 machine operations for a sum, 150 for a product.)
 //!
 //! Left out: exponentials, logarithms, trigonometric functions and derivatives, which the source languages do not have at this
-//! width; reductions over lanes; atomics. Each is named in the error.
+//! width; atomics. Each is named in the error.
 
 mod arith;
 mod convert;
 mod emit;
+mod reduce;
 mod round;
 
 use crate::subst::Subst;
@@ -30,8 +31,9 @@ pub struct Unsupported {
     pub loc: Loc,
 }
 
-/// Makes integers of all f64. Says whether there were any; on error the module is left without a body.
-pub fn run(m: &mut Module) -> Result<bool, Unsupported> {
+/// Makes integers of all f64; a subgroup has `lanes` lanes. Says whether there were any; on error the module is left without a
+/// body.
+pub fn run(m: &mut Module, lanes: u32) -> Result<bool, Unsupported> {
     let double: Vec<bool> = m.func.values.keys().map(|v| m.func.ty(v) == Type::F64).collect();
     if !double.contains(&true) {
         return Ok(false);
@@ -66,7 +68,7 @@ pub fn run(m: &mut Module) -> Result<bool, Unsupported> {
             let data = data.clone();
             let from_double = data.args.first().is_some_and(|v| double[v.index()]);
             e.loc = data.loc;
-            match e.operation(&data, from_double) {
+            match e.operation(&data, from_double, lanes) {
                 Some(v) => map.set(data.results[0], v),
                 None => {
                     let message = format!("`{}` of 64-bit floats is not supported", data.op.name());
@@ -92,7 +94,7 @@ fn moves_bits(op: Op, imm: Imm) -> bool {
 
 impl Emit {
     /// What an operation that takes or gives f64 computes, `None` if there is no way.
-    fn operation(&mut self, d: &InstData, from_double: bool) -> Option<Value> {
+    fn operation(&mut self, d: &InstData, from_double: bool, lanes: u32) -> Option<Value> {
         use Op::*;
         let arg = |n: usize| d.args.get(n).copied().unwrap_or(d.args[0]);
         if d.args.is_empty() || d.results.len() != 1 {
@@ -129,6 +131,10 @@ impl Emit {
             Ffloor | Fceil | Ftrunc | Fround => self.whole(d.op, a),
             Feq | Fne | Flt | Fle => self.compare(d.op, a, b),
             VoteEq => self.vote_equal(a),
+            Reduce => match d.imm {
+                Imm::Reduce(imm) => self.reduce(imm, a, lanes)?,
+                _ => return None,
+            },
             Ftosi | Ftoui => self.to_integer(d.op == Ftosi, d.ty, a)?,
             Sitof | Uitof => self.from_integer(d.op == Sitof, self.func.ty(a), a)?,
             Fconv if from_double => self.narrow(d.ty, a)?,

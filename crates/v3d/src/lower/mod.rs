@@ -91,6 +91,8 @@ pub struct Lowered {
     pub shared_bytes: u32,
     /// Several work-groups may run in one supergroup and share batches.
     pub may_share_batches: bool,
+    /// Physical pointers are there, of which only the low words count.
+    pub low_addresses: bool,
     /// What is right as code but will not work as it stands.
     pub warnings: Vec<String>,
     /// Of vertex and fragment programs.
@@ -124,7 +126,7 @@ pub fn lower(m: &mut Module, version: Version, shape: &Shape) -> Result<Lowered,
     if m.func.layout.is_empty() {
         return fail("the module has no body".to_owned());
     }
-    match kempe_opt::double::run(m) {
+    match kempe_opt::double::run(m, lanes::LANES) {
         // What the parts of neighbouring operations have in common is made once.
         Ok(true) => {
             kempe_opt::fold::run(m);
@@ -137,6 +139,7 @@ pub fn lower(m: &mut Module, version: Version, shape: &Shape) -> Result<Lowered,
             return Err(LowerError { message, loc: e.loc, value: None });
         }
     }
+    let low_addresses = m.func.values.iter().any(|(_, v)| v.ty == Type::Ptr(Space::Global));
     let graphics = m.stage != Stage::Compute;
     if graphics {
         exits::run(m);
@@ -165,7 +168,7 @@ pub fn lower(m: &mut Module, version: Version, shape: &Shape) -> Result<Lowered,
         },
         false => None,
     };
-    Ok(Lowered { private_bytes, shared_bytes, may_share_batches, warnings, graphics })
+    Ok(Lowered { private_bytes, shared_bytes, may_share_batches, low_addresses, warnings, graphics })
 }
 
 /// What a source value has become.
