@@ -78,7 +78,7 @@ pub struct CodeArgs {
     #[arg(long)]
     pub force_spill: bool,
     /// How registers are coloured
-    #[arg(long, value_enum, default_value = "scan")]
+    #[arg(long, value_enum, default_value = "best")]
     pub colour: Colour,
     /// Leave out parts of the allocator, to see what they bring
     #[arg(long, value_name = "PART,...", value_delimiter = ',', value_parser = part)]
@@ -374,6 +374,8 @@ pub enum Emit {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Colour {
+    /// The cheaper of the other two, where something goes to memory
+    Best,
     /// In dominance order, after spilling by next use
     Scan,
     /// Simplify and select on the interference graph

@@ -101,6 +101,7 @@ pub fn code_options(args: &crate::args::CodeArgs) -> kempe::compile::CodeOptions
         max_registers: args.max_registers,
         force_spill: args.force_spill,
         engine: match args.colour {
+            Colour::Best => kempe::Engine::Best,
             Colour::Scan => kempe::Engine::Scan,
             Colour::Graph => kempe::Engine::Graph,
         },

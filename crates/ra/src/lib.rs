@@ -168,6 +168,10 @@ struct Spilled {
 /// Times that places are closed to memory edits: a third time brings hardly anything.
 const CLOSINGS: u32 = 2;
 
+/// Most steps of a program that is coloured as a graph beside being scanned. In larger ones (sorting networks, matrices) colouring took
+/// longer than everything else together and brought nothing.
+const MOST_COLOURED_TOO: usize = 3000;
+
 struct Job<'a> {
     file: &'a RegisterFile,
     program: &'a Program,
@@ -190,7 +194,7 @@ struct Job<'a> {
 
 impl Job<'_> {
     /// First without memory edits, then, when it takes some, once more without the units that they need. Where the graph
-    /// engine finds no colouring, the other one has its turn.
+    /// engine finds no colouring, the other one has its turn; where the better one is asked for, both have.
     fn run(&mut self, code: Code) -> Result<Allocation, Failure> {
         for memory in [false, true] {
             if !memory && self.options.force_spill {
@@ -211,7 +215,28 @@ impl Job<'_> {
                 return Err(Failure::NeedsMemory { pressure: self.max_pressure });
             }
         }
-        self.with_memory(code.clone()).map_err(|failure| self.with_needed(failure, &code))
+        let scanned = self.with_memory(code.clone()).map_err(|failure| self.with_needed(failure, &code));
+        let wrong = matches!(scanned, Err(Failure::CheckFailed(_)));
+        let large = scanned.is_ok() && code.steps.len() > MOST_COLOURED_TOO;
+        if self.options.engine != Engine::Best || wrong || large {
+            return scanned;
+        }
+        let decisions = std::mem::take(&mut self.decisions);
+        // (Cheaper by the frequency of blocks alone can be much longer code: +12 % stores and loads in all.)
+        let better = |other: &Allocation| {
+            let Ok(scanned) = &scanned else { return true };
+            let cost = |allocation: &Allocation| allocation.cost(self.program, self.costs);
+            let memory = |(_, edit): &&(Point, Edit)| matches!(edit, Edit::Spill { .. } | Edit::Fill { .. });
+            let count = |allocation: &Allocation| allocation.edits.iter().filter(memory).count();
+            cost(other) < cost(scanned) && count(other) <= count(scanned)
+        };
+        match self.attempt_graph(code, true) {
+            Some(coloured) if better(&coloured) => Ok(coloured),
+            _ => {
+                self.decisions = decisions;
+                scanned
+            }
+        }
     }
 
     /// By colouring whole live ranges ([`colour`]).

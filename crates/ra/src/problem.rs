@@ -268,8 +268,10 @@ pub struct Options {
 /// How places are found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Engine {
-    /// Spill by next use, then a walk in dominance order.
+    /// The cheaper result of the two, where memory edits are needed; else [`Engine::Scan`]. What one refuses the other may do.
     #[default]
+    Best,
+    /// Spill by next use, then a walk in dominance order.
     Scan,
     /// Simplify and select on the interference graph.
     Graph,
