@@ -149,6 +149,9 @@ pub struct Compile {
     /// Compare the final words with the machine code before allocation (checker A and the validator always run)
     #[arg(long)]
     pub verify: bool,
+    /// Warn of what is legal and hardly meant: undefined values, constants out of range, loops without a way out
+    #[arg(short = 'W', long)]
+    pub warn: bool,
 }
 
 #[derive(clap::Args)]

@@ -44,7 +44,12 @@ pub fn compile(args: &Compile) -> Exit {
         targets: args.target.clone(),
         front: front_options(&args.front),
         code: kempe::compile::CodeOptions { verify: args.verify, ..code_options(&args.code) },
-        keep: Keep { ir: args.emit == Some(Emit::Ir), mir: args.emit == Some(Emit::Mir), ..Keep::default() },
+        keep: Keep {
+            ir: args.emit == Some(Emit::Ir),
+            mir: args.emit == Some(Emit::Mir),
+            findings: args.warn,
+            ..Keep::default()
+        },
         limits: limits(&args.limits),
     };
     let mut results = Vec::new();

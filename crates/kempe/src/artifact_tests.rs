@@ -60,6 +60,7 @@ fn sample() -> Artifact {
         scratch_bytes: 128,
         constant_data: vec![0, 1, 0xab, 0xff],
         uses_barrier: true,
+        low_addresses: true,
         may_share_batches: false,
         resources: resources.collect(),
         graphics: None,

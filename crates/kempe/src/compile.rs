@@ -97,6 +97,8 @@ pub struct Keep {
     pub lowered: bool,
     /// Where the registers go ([`crate::explain`]), also when there are too few.
     pub explanation: bool,
+    /// What is legal in the source and hardly meant ([`kempe_opt::lint`]), as warnings in the report.
+    pub findings: bool,
 }
 
 /// Everything that is asked of a compile besides the source.
@@ -157,7 +159,8 @@ pub struct CompileResult {
     pub status: Status,
     /// One line that says what is wrong; empty if nothing is.
     pub message: String,
-    /// The same for people: place, source line, caret, help. Ends in a line feed.
+    /// The same for people: place, source line, caret, help; of a compile that gave code its warnings. Ends in a line feed if there
+    /// is anything.
     pub report: String,
     pub artifact: Option<Artifact>,
     /// CPU time from source text to SPIR-V; 0 for SPIR-V.
@@ -183,6 +186,8 @@ pub struct Compiled {
     pub lowered: Option<Module>,
     pub explanation: Option<Explanation>,
     pub passes: Vec<PassTime>,
+    /// What is right as code but will not work as it stands.
+    pub warnings: Vec<String>,
 }
 
 /// Why a target makes nothing of a module.
@@ -461,6 +466,7 @@ struct Made {
     compile_us: u64,
     passes: Vec<PassTime>,
     ir: Option<String>,
+    findings: Vec<Diagnostic>,
     outcome: Result<Compiled, Failed>,
 }
 
@@ -498,7 +504,11 @@ pub(crate) fn one_result(
     match made.outcome {
         Ok(compiled) => {
             passes.extend(compiled.passes);
+            let mut warnings = Diagnostics(made.findings);
+            let of_target = compiled.warnings.into_iter();
+            warnings.0.extend(of_target.map(|message| Diagnostic::warning(&draft.source.name, message)));
             CompileResult {
+                report: warnings.render(&draft.source.name, draft.text),
                 attempts: compiled.artifact.attempts,
                 artifact: Some(compiled.artifact),
                 mir: compiled.mir,
@@ -568,9 +578,20 @@ fn make(
     let mut watch = Stopwatch::default();
     let mut ir = None;
     let mut kept = Duration::ZERO;
+    let mut findings = Vec::new();
     let module = module(name, words, front);
     watch.add("front", thread_time() - start, 1);
     let outcome = module.and_then(|mut module| {
+        if keep.findings {
+            let before = thread_time();
+            findings = kempe_opt::lint::lint(&module)
+                .into_iter()
+                .map(|found| {
+                    placed(Diagnostic::warning(name, found.message), found.loc, &module.files, &module.locs)
+                })
+                .collect();
+            kept += thread_time() - before;
+        }
         if let Some(read) = read {
             crate::link::remove_unread(&mut module, read);
         }
@@ -582,22 +603,30 @@ fn make(
         if keep.ir {
             let before = thread_time();
             ir = Some(kempe_ir::text::print(&module));
-            kept = thread_time() - before;
+            kept += thread_time() - before;
         }
         // The places of errors, since the target takes the module.
         let (files, locs) = (module.files.clone(), module.locs.clone());
         target.compile(module, variant, code, keep).map_err(|error| {
-            let mut diagnostic = Diagnostic::error(name, error.message.clone());
-            let line = (error.loc.0 as usize).checked_sub(1).and_then(|i| locs.get(i));
-            if let Some(line) = line {
-                let file = files.get(line.file as usize).filter(|file| !file.is_empty());
-                diagnostic.file = file.map_or(name, |file| file).to_owned();
-                diagnostic = diagnostic.with_line(line.line, line.column);
-            }
+            let diagnostic = placed(Diagnostic::error(name, error.message.clone()), error.loc, &files, &locs);
             Failed::Target(diagnostic, Box::new(error))
         })
     });
-    Made { compile_us: micros(thread_time() - start - kept), passes: watch.passes, ir, outcome }
+    Made { compile_us: micros(thread_time() - start - kept), passes: watch.passes, ir, findings, outcome }
+}
+
+/// A message at its place in the source, where that is known.
+fn placed(
+    mut diagnostic: Diagnostic,
+    loc: kempe_ir::Loc,
+    files: &[String],
+    locs: &[kempe_ir::SourceLine],
+) -> Diagnostic {
+    let Some(line) = (loc.0 as usize).checked_sub(1).and_then(|i| locs.get(i)) else { return diagnostic };
+    if let Some(file) = files.get(line.file as usize).filter(|file| !file.is_empty()) {
+        diagnostic.file.clone_from(file);
+    }
+    diagnostic.with_line(line.line, line.column)
 }
 
 fn module(name: &str, words: &[u32], front: &kempe_front::Options) -> Result<Module, Failed> {

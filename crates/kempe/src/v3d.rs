@@ -113,6 +113,7 @@ impl Target for V3d {
             mir: Vec::new(),
             lowered: None,
             passes: Stopwatch::default(),
+            warnings: Vec::new(),
             last: Instant::now(),
         };
         match kempe_v3d::compile::compile(module, self.0, &choices, &mut observer) {
@@ -125,6 +126,7 @@ impl Target for V3d {
                     lowered: observer.lowered,
                     explanation,
                     passes: observer.passes.passes,
+                    warnings: observer.warnings,
                 })
             }
             Err(error) => Err(TargetError {
@@ -300,6 +302,7 @@ struct Watch {
     mir: Vec<(u32, String)>,
     lowered: Option<Module>,
     passes: Stopwatch,
+    warnings: Vec<String>,
     last: Instant,
 }
 
@@ -307,6 +310,10 @@ impl kempe_v3d::compile::Observer for Watch {
     fn step(&mut self, name: &'static str) {
         self.passes.add(name, self.last.elapsed(), 1);
         self.last = Instant::now();
+    }
+
+    fn warning(&mut self, message: &str) {
+        self.warnings.push(message.to_owned());
     }
 
     fn lowered(&mut self, module: &Module) {

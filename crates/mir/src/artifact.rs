@@ -131,6 +131,8 @@ pub struct Artifact {
     pub uses_barrier: bool,
     /// Several work-groups may share a 16-lane batch.
     pub may_share_batches: bool,
+    /// The program holds addresses of 64 bits; they are taken to be below 2^32, only the low word of each counts.
+    pub low_addresses: bool,
     /// By id: a [`UniformWord`] names its resource by its number here.
     pub resources: Vec<kempe_ir::Resource>,
     /// Of vertex and fragment programs.

@@ -233,6 +233,7 @@ pub fn finish_ready(
         constant_data: m.constant_data.clone(),
         uses_barrier: best.uses_barrier,
         may_share_batches: lowered.may_share_batches,
+        low_addresses: lowered.low_addresses,
         resources: m.resources.values().map(with_format).collect(),
         graphics: lowered.graphics.clone(),
         stats: best.stats,
