@@ -46,10 +46,10 @@ struct Run {
     /// Start anew, whatever is in the file
     #[arg(long)]
     restart: bool,
-    /// Define a preprocessor macro (GLSL)
+    /// Define a preprocessor macro (GLSL, HLSL)
     #[arg(short = 'D', value_name = "NAME[=VALUE]", value_parser = define)]
     define: Vec<(String, Option<String>)>,
-    /// Look for included files here (GLSL)
+    /// Look for included files here (GLSL, HLSL)
     #[arg(short = 'I', value_name = "FOLDER")]
     include: Vec<PathBuf>,
     /// Value of a specialisation constant of every shader that has it
@@ -152,7 +152,7 @@ fn serve(args: &Run) -> Exit {
             limits: compile::limits(&args.limits),
         };
         let results =
-            kempe::compile::compile(&Source { name: job.file.clone(), contents, stage: None }, &options);
+            compile::results_of(&Source { name: job.file.clone(), contents, stage: None }, &options);
         // What reached a limit or panicked may still run or hold memory.
         let spent = results.iter().any(|r| matches!(r.status, Status::Limit | Status::Bug));
         let wanted = |stage: &str| args.stage.is_empty() || stage.is_empty() || args.stage.contains(&stage);
@@ -172,7 +172,7 @@ fn collection(args: &Run) -> Exit {
     }
     if found.without_stage > 0 {
         let count = found.without_stage;
-        eprintln!("note: {count} files .glsl are left out, their names do not say the stage");
+        eprintln!("note: {count} files .glsl and .hlsl are left out, their names do not say the stage");
     }
     let targets: Vec<&str> = args.target.iter().map(|target| target.name()).collect();
     let mut jobs = Vec::new();
