@@ -213,7 +213,8 @@ fn physical_pointers_are_words() {
     let mut words = shader(globals, &body(code));
     let node = words.iter().position(|w| *w == 4 << 16 | spirv::Op::TypeStruct as u32).unwrap();
     let (id, at) = (words[node + 1], words.iter().position(|w| *w == 2 << 16 | spirv::Op::TypeVoid as u32));
-    let offset = |member: u32, bytes: u32| [5 << 16 | spirv::Op::MemberDecorate as u32, id, member, 35, bytes];
+    let offset =
+        |member: u32, bytes: u32| [5 << 16 | spirv::Op::MemberDecorate as u32, id, member, 35, bytes];
     let at = at.unwrap();
     words.splice(at..at, offset(0, 0).into_iter().chain(offset(1, 8)));
     let module = convert(&words).unwrap_or_else(|e| panic!("{e}"));
