@@ -213,7 +213,8 @@ fn physical_pointers_are_words() {
     let mut words = shader(globals, &body(code));
     let node = words.iter().position(|w| *w == 4 << 16 | spirv::Op::TypeStruct as u32).unwrap();
     let (id, at) = (words[node + 1], words.iter().position(|w| *w == 2 << 16 | spirv::Op::TypeVoid as u32));
-    let offset = |member: u32, bytes: u32| [5 << 16 | spirv::Op::MemberDecorate as u32, id, member, 35, bytes];
+    let offset =
+        |member: u32, bytes: u32| [5 << 16 | spirv::Op::MemberDecorate as u32, id, member, 35, bytes];
     let at = at.unwrap();
     words.splice(at..at, offset(0, 0).into_iter().chain(offset(1, 8)));
     let module = convert(&words).unwrap_or_else(|e| panic!("{e}"));
@@ -276,7 +277,7 @@ fn great_sizes() {
     for k in 0..1000 {
         write!(
             functions,
-            "%f{k} = OpFunction %uint 0 %fnuu
+            "%g{k} = OpFunction %uint 0 %fnuu
             %z{k} = OpFunctionParameter %uint
             %l{k} = OpLabel
             %s{k} = OpIAdd %uint %z{k} %u{}
@@ -289,7 +290,7 @@ fn great_sizes() {
     }
     let mut code = "%v0 = OpCopyObject %uint %a\n".to_owned();
     for k in 0..1000 {
-        writeln!(code, "%v{} = OpFunctionCall %uint %f{k} %v{k}", k + 1).unwrap();
+        writeln!(code, "%v{} = OpFunctionCall %uint %g{k} %v{k}", k + 1).unwrap();
     }
     code.push_str("%r = OpCopyObject %uint %v1000");
     let words = shader("%fnuu = OpTypeFunction %uint %uint", &(functions + &body(&code)));
