@@ -624,7 +624,7 @@ impl<'a> Parsed<'a> {
             Op::TypeBool => self.add_type(i, Ty::Bool, 1, 0)?,
             Op::TypeInt => {
                 let (bits, signed) = (i.w(2)?, i.w(3)? != 0);
-                if bits == 0 || bits > 64 {
+                if !matches!(bits, 8 | 16 | 32 | 64) {
                     return error(
                         i.at,
                         format!("{bits}-bit integers are not supported: 8, 16, 32 and 64 bits are"),
