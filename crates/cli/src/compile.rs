@@ -7,6 +7,7 @@ use kempe::Variant;
 use kempe::compile::{CompileResult, Keep, Options, Source, Status};
 use kempe::ir::io::PipelineState;
 use kempe::limits::Limits;
+use kempe_shader_test::ShaderTest;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -26,6 +27,15 @@ pub fn front_options(args: &FrontArgs) -> kempe::FrontOptions {
         defines: args.define.clone(),
         include_dirs: args.include.clone(),
         stage: None,
+    }
+}
+
+/// The results of a source: of all shaders in it.
+pub fn results_of(source: &Source, options: &Options) -> Vec<CompileResult> {
+    let test = source.name.ends_with(".shader_test").then_some(source.contents.as_ref().ok()).flatten();
+    match test.and_then(|bytes| ShaderTest::parse(bytes).ok()).filter(|test| !test.shaders.is_empty()) {
+        Some(test) => kempe_shader_test::program::compile_all(&source.name, &test, options),
+        None => kempe::compile::compile(source, options),
     }
 }
 
@@ -69,7 +79,7 @@ pub fn compile(args: &Compile) -> Exit {
         complain(&results);
     }
     for file in args.files.iter().filter(|_| !args.link) {
-        let of_file = kempe::compile::compile(&source(file, &args.front), &options);
+        let of_file = results_of(&source(file, &args.front), &options);
         complain(&of_file);
         results.extend(of_file);
     }

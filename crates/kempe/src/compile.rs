@@ -222,14 +222,25 @@ const STAGES: [(&str, Option<Stage>, &str); 6] = [
     ("tese", None, "tess-eval"),
 ];
 
-/// The extension of a name, and the one that tells the stage: name.comp, name.comp.spv, name.comp.glsl.
+/// What HLSL calls its stages in names of files.
+const HLSL_STAGES: [(&str, &str); 6] =
+    [("cs", "comp"), ("vs", "vert"), ("ps", "frag"), ("gs", "geom"), ("hs", "tesc"), ("ds", "tese")];
+
+/// The extension of a name, and the one that tells the stage: name.comp, name.comp.spv, name.comp.glsl, name.ps.hlsl.
 fn extensions(name: &str) -> (&str, &str) {
     // Only the last part of a path can have extensions.
     let file = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let mut parts = file.rsplit('.');
     let extension = parts.next().unwrap_or_default();
-    let inner =
-        if matches!(extension, "spv" | "glsl") { parts.next().unwrap_or_default() } else { extension };
+    let mut inner = match extension {
+        "spv" | "glsl" | "hlsl" => parts.next().unwrap_or_default(),
+        _ => extension,
+    };
+    if extension == "hlsl"
+        && let Some(row) = HLSL_STAGES.iter().find(|row| row.0 == inner)
+    {
+        inner = row.1;
+    }
     (extension, inner)
 }
 
@@ -255,14 +266,15 @@ pub(crate) fn kind(source: &Source, bytes: &[u8]) -> Result<Kind, Diagnostic> {
     match (language, row) {
         (Some(language), _) => Ok(Kind { language, stage: source.stage, stage_name }),
         (None, Some(&(_, Some(stage), _))) => {
-            Ok(Kind { language: Language::Glsl, stage: Some(stage), stage_name })
+            let language = if extension == "hlsl" { Language::Hlsl } else { Language::Glsl };
+            Ok(Kind { language, stage: Some(stage), stage_name })
         }
         (None, Some((_, None, what))) => {
             Err(Diagnostic::error(&source.name, format!("{what} shaders are not supported yet")))
         }
         (None, None) if bytes.is_empty() => Err(Diagnostic::error(&source.name, "the file is empty")),
         (None, None) => Err(Diagnostic::error(&source.name, "the name does not say what this is")
-            .with_help("GLSL is told by .comp, .vert or .frag or by --stage, WGSL by .wgsl, SPIR-V by .spv")),
+            .with_help("GLSL is told by .comp, .vert or .frag or by --stage, HLSL by .hlsl with a stage (.vs.hlsl, .vert.hlsl) or with --stage, WGSL by .wgsl, SPIR-V by .spv")),
     }
 }
 
@@ -367,7 +379,7 @@ pub fn compile(source: &Source, options: &Options) -> Vec<CompileResult> {
     draft.stage = kind.stage_name;
     if kind.language != Language::Spirv {
         draft.text = std::str::from_utf8(bytes).ok();
-        if kind.language == Language::Glsl && draft.entry.is_empty() {
+        if matches!(kind.language, Language::Glsl | Language::Hlsl) && draft.entry.is_empty() {
             draft.entry = "main";
         }
     }

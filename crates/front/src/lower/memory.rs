@@ -176,9 +176,9 @@ impl Lower<'_, '_> {
     /// rest is 0.
     pub(super) fn physical(&mut self, values: &[Value], to: Type) -> Res<SmallVec<[Value; 16]>> {
         let global = Type::Ptr(Space::Global);
-        let word = match values {
-            &[v] if self.ty_of(v) == global => self.op(Op::Bitcast, Type::I32, &[v])?,
-            &[v, ..] if self.ty_of(v).is_int() => resize(self, (self.ty_of(v), v), Type::I32, false)?,
+        let word = match *values {
+            [v] if self.ty_of(v) == global => self.op(Op::Bitcast, Type::I32, &[v])?,
+            [v, ..] if self.ty_of(v).is_int() => resize(self, (self.ty_of(v), v), Type::I32, false)?,
             _ => return self.err("a conversion between a pointer and something that is no integer"),
         };
         Ok(match to {

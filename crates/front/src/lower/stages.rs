@@ -269,7 +269,7 @@ impl Lower<'_, '_> {
                     return self.err(format!("{label}: a boolean cannot be in the interface of a stage"));
                 }
                 let wide = scalar.bits() == 64;
-                if wide && io.component % 2 != 0 {
+                if wide && !io.component.is_multiple_of(2) {
                     return self.err(format!("{label}: 64 bits at an odd component of a location"));
                 }
                 let words = if wide { 2 } else { 1 };

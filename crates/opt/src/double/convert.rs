@@ -17,7 +17,7 @@ const HALF_NAN: u32 = 0x7e00;
 
 impl Emit {
     /// To an integer of `to`, toward zero; what is out of range becomes the nearest that is in it, NaN 0.
-    pub fn to_integer(&mut self, signed: bool, to: Type, x: Value) -> Option<Value> {
+    pub fn integer_of(&mut self, signed: bool, to: Type, x: Value) -> Option<Value> {
         let wide = to == Type::I64;
         let bits = if wide { 64 } else { 32 };
         let (zero, high) = (self.c(0), self.hi(x));
@@ -25,7 +25,7 @@ impl Emit {
         // The number is m * 2^(e - 63), its integer part what is left of m behind a shift.
         let (m, e) = self.normal(x);
         let e = self.int_c(Op::Isub, e, BIAS);
-        let right = self.from_c(bits - 1, e);
+        let right = self.of_c(bits - 1, e);
         let right = self.int_c(Op::Umin, right, bits - 1);
         let (magnitude, ty) = match wide {
             true => (self.shift(Op::Lshr, m, right), Type::I64),
@@ -70,7 +70,7 @@ impl Emit {
         })
     }
 
-    pub fn from_integer(&mut self, signed: bool, from: Type, v: Value) -> Option<Value> {
+    pub fn of_integer(&mut self, signed: bool, from: Type, v: Value) -> Option<Value> {
         let zero = self.c(0);
         let (magnitude, sign) = match from {
             Type::I64 if signed => {
@@ -83,7 +83,7 @@ impl Emit {
                 let extend = if signed { Op::Sext } else { Op::Zext };
                 let word = if from == Type::I32 { v } else { self.op(extend, Type::I32, &[v]) };
                 if signed {
-                    let minus = self.from_c(0, word);
+                    let minus = self.of_c(0, word);
                     let magnitude = self.int(Op::Smax, word, minus);
                     (self.zext(magnitude), self.int_c(Op::And, word, 1 << 31))
                 } else {
@@ -94,7 +94,7 @@ impl Emit {
         };
         let zeros = self.clz64(magnitude);
         let m = self.shift(Op::Shl, magnitude, zeros);
-        let e = self.from_c(BIAS - 1 + 63, zeros);
+        let e = self.of_c(BIAS - 1 + 63, zeros);
         let nothing = self.c64(0);
         let is_zero = self.op(Op::Ieq, Type::I64, &[magnitude, nothing]);
         let e = self.select(is_zero, zero, e);
@@ -117,7 +117,7 @@ impl Emit {
         let low = self.int_c(Op::Umin, low, 1);
         let m = self.int(Op::Or, high, low);
         let e = self.int_c(Op::Isub, e, BIAS - bias + 1);
-        let below = self.from_c(0, e);
+        let below = self.of_c(0, e);
         let below = self.int_c(Op::Smax, below, 0);
         let below = self.int_c(Op::Smin, below, 31);
         let kept = self.int(Op::Lshr, m, below);
@@ -168,7 +168,7 @@ impl Emit {
         let up = self.int_c(Op::Isub, zeros, 31 - SINGLE_FRACTION);
         let up = self.select(denormal, up, zero);
         let shifted = self.int(Op::Shl, magnitude, up);
-        let exponent = self.from_c(BIAS - SINGLE_BIAS, up);
+        let exponent = self.of_c(BIAS - SINGLE_BIAS, up);
         let exponent = self.int_c(Op::Shl, exponent, FRACTION);
         let hi = self.int_c(Op::Lshr, shifted, SINGLE_FRACTION - FRACTION);
         let hi = self.int(Op::Iadd, hi, exponent);

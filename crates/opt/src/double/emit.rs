@@ -133,7 +133,7 @@ impl Emit {
     }
 
     /// `c - a`.
-    pub fn from_c(&mut self, c: u32, a: Value) -> Value {
+    pub fn of_c(&mut self, c: u32, a: Value) -> Value {
         let c = self.c(c);
         self.int(Op::Isub, c, a)
     }
@@ -294,11 +294,11 @@ impl Emit {
     pub fn pack_any(&mut self, e: Value, m: Value) -> (Value, Value) {
         let hi = self.hi(m);
         let top = self.int_c(Op::Lshr, hi, 31);
-        let up = self.from_c(1, top);
+        let up = self.of_c(1, top);
         let m = self.shift(Op::Shl, m, up);
         let e = self.int(Op::Isub, e, up);
         // Below the smallest normal number: as many bits as are left.
-        let below = self.from_c(0, e);
+        let below = self.of_c(0, e);
         let below = self.int_c(Op::Smax, below, 0);
         let below = self.int_c(Op::Smin, below, 63);
         let m = self.shift_jam(m, below);

@@ -144,8 +144,8 @@ impl Emit {
                 Imm::Reduce(imm) => self.reduce(imm, a, lanes)?,
                 _ => return None,
             },
-            Ftosi | Ftoui => self.to_integer(d.op == Ftosi, d.ty, a)?,
-            Sitof | Uitof => self.from_integer(d.op == Sitof, self.func.ty(a), a)?,
+            Ftosi | Ftoui => self.integer_of(d.op == Ftosi, d.ty, a)?,
+            Sitof | Uitof => self.of_integer(d.op == Sitof, self.func.ty(a), a)?,
             Fconv if from_double => self.narrow(d.ty, a)?,
             Fconv => self.widen(self.func.ty(a), a)?,
             // Bits from or to an i64: the value itself.
