@@ -277,7 +277,7 @@ fn great_sizes() {
     for k in 0..1000 {
         write!(
             functions,
-            "%f{k} = OpFunction %uint 0 %fnuu
+            "%g{k} = OpFunction %uint 0 %fnuu
             %z{k} = OpFunctionParameter %uint
             %l{k} = OpLabel
             %s{k} = OpIAdd %uint %z{k} %u{}
@@ -290,7 +290,7 @@ fn great_sizes() {
     }
     let mut code = "%v0 = OpCopyObject %uint %a\n".to_owned();
     for k in 0..1000 {
-        writeln!(code, "%v{} = OpFunctionCall %uint %f{k} %v{k}", k + 1).unwrap();
+        writeln!(code, "%v{} = OpFunctionCall %uint %g{k} %v{k}", k + 1).unwrap();
     }
     code.push_str("%r = OpCopyObject %uint %v1000");
     let words = shader("%fnuu = OpTypeFunction %uint %uint", &(functions + &body(&code)));

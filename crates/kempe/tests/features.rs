@@ -259,8 +259,8 @@ fn interpolation_in_the_shader() {
             layout(location = 1) flat in float flat_one;
             layout(location = 2) noperspective in vec2 straight;
             layout(location = 3) in float list[2];
-            layout(location = 0) out vec4 o;
-            void main() {{ o = vec4({code}, 1.0); }}"
+            layout(location = 0) out uvec4 o;
+            void main() {{ o = uvec4(floatBitsToUint({code}), 1u); }}"
         );
         judge_stage(&module(Stage::Fragment, &text), false);
     }
@@ -346,7 +346,7 @@ fn physical_pointers() {
             Words words = Words(p.words);
             words.w[n] = sum;
             atomicAdd(words.w[16u + (n & 1u)], sum);
-            o[n] = sum + uint(uint64_t(at) >> 32) + uvec2(at).y;
+            o[n] = sum + uint(uint64_t(at) >> 32) + uvec2(at).y + unused[0] - 1u;
         }",
     );
     let node = |n: u32, base: u32| {
@@ -433,4 +433,119 @@ fn float_atomics() {
     let float = |b: usize, at: usize| f32::from_le_bytes(got[b][at..at + 4].try_into().unwrap());
     assert_eq!([float(0, 0), float(0, 4), float(0, 8)], [-5.5, 9.5, 120.0]);
     assert_eq!([float(2, 0), float(2, 4)], [-5.5, 120.0]);
+}
+
+/// Fetches from each sample of a multisampled texture, which is one of twice the size; how many there are; how large it is.
+#[test]
+fn multisampled_textures() {
+    let m = module(
+        Stage::Compute,
+        "#extension GL_EXT_samplerless_texture_functions : require
+        layout(local_size_x = 16) in;
+        layout(binding = 0) uniform texture2DMS t;
+        layout(std430, binding = 1) buffer O { vec4 o[]; };
+        void main() {
+            uint n = gl_LocalInvocationID.x;
+            ivec2 size = textureSize(t);
+            vec4 s = texelFetch(t, ivec2(n & 1u, (n >> 1) & 1u), int(n >> 2));
+            o[n] = vec4(s.x, float(size.x), float(size.y), float(textureSamples(t)));
+        }",
+    );
+    let info = m.resources.values().find(|r| r.binding == 0).and_then(|r| r.image).expect("an image");
+    // 2 x 2 pixels of four samples: texel (x, y) of the 4 x 4 holds 4 y + x.
+    let desc = ImageDesc::new(&info, kempe_ir::image::Format::R32f, &[4, 4]);
+    let texels = words((0..16).map(|k| (k as f32).to_bits()));
+    let inputs = Inputs::new([1, 1, 1]).image(0, 0, desc, texels).buffer(0, 1, vec![0; 256]);
+    let got = judge(&m, &inputs);
+    for n in 0..16usize {
+        let float = |k: usize| f32::from_le_bytes(got[0][16 * n + 4 * k..][..4].try_into().unwrap());
+        let (x, y, sample) = (n & 1, n >> 1 & 1, n >> 2);
+        let texel = (4 * (2 * y + sample / 2) + 2 * x + sample % 2) as f32;
+        assert_eq!([float(0), float(1), float(2), float(3)], [texel, 2.0, 2.0, 4.0], "invocation {n}");
+    }
+}
+
+/// An attachment is read where the fragment is.
+#[test]
+fn attachments() {
+    let m = module(
+        Stage::Fragment,
+        "layout(input_attachment_index = 0, binding = 0) uniform usubpassInput a;
+        layout(location = 0) out uvec4 o;
+        void main() { o = subpassLoad(a); }",
+    );
+    judge_stage(&m, true);
+}
+
+/// Of a gather with four offsets each result has its own.
+#[test]
+fn gathers_with_several_offsets() {
+    let m = module(
+        Stage::Fragment,
+        "layout(binding = 0) uniform usampler2D t;
+        layout(location = 0) in vec2 uv;
+        layout(location = 0) out uvec4 o;
+        void main() {
+            const ivec2 at[4] = ivec2[](ivec2(0, 1), ivec2(-2, 0), ivec2(3, 1), ivec2(0, 0));
+            o = textureGatherOffsets(t, uv, at, 1);
+        }",
+    );
+    judge_stage(&m, true);
+}
+
+/// Numbers of doubles over the lanes of a subgroup, of which some do not run.
+#[test]
+fn doubles_over_lanes() {
+    for code in ["subgroupAdd(x)", "subgroupMin(x) + subgroupInclusiveMul(x)", "subgroupClusteredMax(x, 4u)"]
+    {
+        let text = format!(
+            "#extension GL_KHR_shader_subgroup_arithmetic : require
+            #extension GL_KHR_shader_subgroup_clustered : require
+            layout(local_size_x = 16) in;
+            layout(std430, binding = 0) readonly buffer A {{ double a[]; }};
+            layout(std430, binding = 1) buffer B {{ double r[]; }};
+            void main() {{
+                uint n = gl_LocalInvocationID.x;
+                double x = a[n + 10u];
+                if ((n & 3u) != 2u) r[n] = {code};
+            }}"
+        );
+        judge(
+            &module(Stage::Compute, &text),
+            &Inputs::new([1, 1, 1]).buffer(0, 0, doubles(64)).buffer(0, 1, vec![0; 128]),
+        );
+    }
+}
+
+/// The rest of a fragment shader's own knowledge: samples, distances, helpers that go on or stop.
+#[test]
+fn samples_distances_and_ends() {
+    let fragment = module(
+        Stage::Fragment,
+        "#extension GL_EXT_demote_to_helper_invocation : require
+        #extension GL_EXT_terminate_invocation : require
+        in float gl_ClipDistance[2];
+        in float gl_CullDistance[1];
+        layout(location = 0) in float v;
+        layout(location = 0) out uvec4 o;
+        void main() {
+            if (v > 2.0) demote;
+            if (gl_ClipDistance[0] > 3.0) terminateInvocation;
+            o = uvec4(gl_SampleID + gl_SampleMaskIn[0], floatBitsToUint(gl_SamplePosition.x + gl_CullDistance[0]),
+                      floatBitsToUint(gl_ClipDistance[1]), helperInvocationEXT() ? 1u : 0u);
+        }",
+    );
+    judge_stage(&fragment, true);
+    let vertex = module(
+        Stage::Vertex,
+        "out float gl_ClipDistance[2];
+        layout(location = 0) in vec4 a;
+        void main() {
+            gl_Position = a;
+            gl_PointSize = 4.0;
+            gl_ClipDistance[0] = a.x;
+            gl_ClipDistance[1] = a.y - 1.0;
+        }",
+    );
+    judge_stage(&vertex, true);
 }

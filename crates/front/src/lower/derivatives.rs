@@ -59,7 +59,10 @@ impl Lower<'_, '_> {
     /// Bits of the lane number in which neighbours differ along the axes.
     fn quad_steps(&self) -> Res<[u32; 2]> {
         match self.derivatives {
-            None => self.err("derivatives in compute shaders need a declared arrangement of the invocations"),
+            None => self.refuse(
+                "derivatives in compute shaders need a declared arrangement of the invocations",
+                "declare `derivative_group_quadsNV` or `derivative_group_linearNV`",
+            ),
             Some([_, 0]) => {
                 let [width, ..] = self.m.workgroup_size;
                 self.err(format!(

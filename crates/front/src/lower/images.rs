@@ -119,9 +119,10 @@ impl Lower<'_, '_> {
 
     fn usable(&self, ty: &ImageTy) -> Res<ImageInfo> {
         match ty.info {
-            Ok(info) if info.multisampled && ty.storage => {
-                self.err("multisampled storage images are not supported")
-            }
+            Ok(info) if info.multisampled && ty.storage => self.refuse(
+                "multisampled storage images are not supported: the hardware writes single texels",
+                "use a buffer, or an image for each sample",
+            ),
             Ok(info) if info.multisampled && info.dim != Dim::D2 => {
                 self.err("a multisampled image that is not flat")
             }
@@ -340,7 +341,12 @@ impl Lower<'_, '_> {
                 SAMPLE => out.sample = Some(ids[0]),
                 VOLATILE => out.volatile = true,
                 _ if what.is_empty() => {}
-                _ => return self.err(format!("{what} at an image access is not supported yet")),
+                _ => {
+                    return self.refuse(
+                        format!("{what} at an image access is not supported: the texture unit takes none"),
+                        "set the least level of the sampler",
+                    );
+                }
             }
         }
         if left != 0 {
@@ -423,7 +429,10 @@ impl Lower<'_, '_> {
         }
         let operands = self.operands(i.rest(4))?;
         if operands.lod.is_some() || operands.offset.is_some() {
-            return self.err("a store to a level of detail or with an offset is not supported yet");
+            return self.refuse(
+                "a store to a level of detail or with an offset is not supported: the hardware writes the first level",
+                "bind the level as an image of its own",
+            );
         }
         let coordinates = self.coordinates(i.w(2)?, &info)?;
         let r = self.leaves(i.w(3)?)?;

@@ -43,6 +43,30 @@ const MAX_POOL: usize = 8 << 20;
 /// Deepest nesting of calls.
 const MAX_CALL_DEPTH: usize = 64;
 
+/// Instructions for which there will be nothing: part of the name, what and why, what to do instead.
+const REFUSED: [(&str, &str, &str); 4] = [
+    (
+        "ImageSparse",
+        "sparse residency is not supported: the hardware does not say what is resident",
+        "use the instruction without residency",
+    ),
+    (
+        "Ray",
+        "ray queries are not supported: the hardware does not trace rays",
+        "compute intersections in the shader",
+    ),
+    (
+        "HitObject",
+        "ray queries are not supported: the hardware does not trace rays",
+        "compute intersections in the shader",
+    ),
+    (
+        "CooperativeMatrix",
+        "cooperative matrices are not supported: the hardware has none",
+        "multiply in a loop, with tiles in shared memory",
+    ),
+];
+
 /// The scalars of a value: a range of [`Lower::pool`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rng {
@@ -647,15 +671,25 @@ impl<'p, 'w> Lower<'p, 'w> {
         }
     }
 
+    /// An error that says what to do.
+    #[cold]
+    fn refuse<T>(&self, message: impl Into<String>, help: &str) -> Res<T> {
+        error_help(self.at, message, help)
+    }
+
     #[cold]
     fn unsupported(&self, op: S) -> Res<()> {
         let name = format!("{op:?}");
+        for (part, what, help) in REFUSED {
+            if name.contains(part) {
+                return self.refuse(format!("{what} (Op{name})"), help);
+            }
+        }
         let what = if name.starts_with("Image") || name.starts_with("SampledImage") {
             "images and samplers are"
-        } else if name.contains("Ray") || name.contains("HitObject") {
-            "ray queries are"
-        } else if name.starts_with("CooperativeMatrix") {
-            "cooperative matrices are"
+        } else if name.starts_with("Untyped") {
+            let message = format!("untyped pointers are not supported yet: Op{name}");
+            return self.refuse(message, "compile the source without SPV_KHR_untyped_pointers");
         } else if matches!(op, S::GenericCastToPtr | S::PtrCastToGeneric) {
             "pointers of OpenCL kernels are"
         } else {

@@ -77,8 +77,8 @@ impl Lower<'_, '_> {
                     }
                 }
             }
-            Some(b) => self.err(format!("the built-in variable {b:?} is not supported")),
-            None => self.err(format!("the built-in variable {number} is not supported")),
+            Some(b) => self.err(format!("compute shaders do not have the built-in variable {b:?}")),
+            None => self.err(format!("the built-in variable {number} is not known")),
         }
     }
 
@@ -116,7 +116,10 @@ impl Lower<'_, '_> {
         let (ty, id) = self.result(i)?;
         let first = if old { 3 } else { 4 };
         if !old && self.p.int_const(i.w(3)?) != Some(SCOPE_SUBGROUP) {
-            return self.err("group operations of other scopes than the subgroup are not supported");
+            return self.refuse(
+                "operations over a whole work-group are not supported: lanes reach each other within a subgroup",
+                "use shared memory and a barrier, or the scope Subgroup",
+            );
         }
         let each = |l: &mut Self, f: &mut dyn FnMut(&mut Self, Value) -> Res<Value>| -> Res<()> {
             let r = l.leaves(i.w(first)?)?;

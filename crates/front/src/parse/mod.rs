@@ -624,15 +624,21 @@ impl<'a> Parsed<'a> {
             Op::TypeBool => self.add_type(i, Ty::Bool, 1, 0)?,
             Op::TypeInt => {
                 let (bits, signed) = (i.w(2)?, i.w(3)? != 0);
-                if bits == 0 || bits > 64 {
-                    return error(i.at, format!("{bits}-bit integers are not supported"));
+                if !matches!(bits, 8 | 16 | 32 | 64) {
+                    return error(
+                        i.at,
+                        format!("{bits}-bit integers are not supported: 8, 16, 32 and 64 bits are"),
+                    );
                 }
                 self.add_type(i, Ty::Int { bits: bits as u8, signed }, 1, 0)?;
             }
             Op::TypeFloat => {
                 let bits = i.w(2)?;
                 if bits > 64 {
-                    return error(i.at, format!("{bits}-bit floats are not supported"));
+                    return error(
+                        i.at,
+                        format!("{bits}-bit floats are not supported: 16, 32 and 64 bits are"),
+                    );
                 }
                 match i.words.get(3) {
                     None => self.add_type(i, Ty::Float { bits: bits as u8 }, 1, 0)?,

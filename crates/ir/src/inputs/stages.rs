@@ -222,6 +222,8 @@ fn live_quad(
         let at = floats.draw(ranges, rng);
         let wanted = Slope::new(rng, at, steps);
         let constant = match io.interpolation {
+            // There is one viewport.
+            Interpolation::Flat if io.slot == Slot::ViewportIndex => 0,
             Interpolation::Flat => scalar(ty, ranges, floats, rng),
             _ => bits(rng.float()),
         };

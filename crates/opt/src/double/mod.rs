@@ -24,7 +24,10 @@ use crate::subst::Subst;
 use emit::Emit;
 use kempe_ir::*;
 
-/// An operation that there is no software for.
+/// Most instructions of a module afterwards: four times what the front ends let through, and more than any real shader comes to.
+const MAX_INSTS: usize = 1 << 22;
+
+/// An operation that there is no software for, or too many that there is.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Unsupported {
     pub message: String,
@@ -68,6 +71,12 @@ pub fn run(m: &mut Module, lanes: u32) -> Result<bool, Unsupported> {
             let data = data.clone();
             let from_double = data.args.first().is_some_and(|v| double[v.index()]);
             e.loc = data.loc;
+            if e.func.insts.len() > MAX_INSTS {
+                let message = format!(
+                    "the code grows beyond {MAX_INSTS} instructions when 64-bit floats are computed in software"
+                );
+                return Err(Unsupported { message, loc: data.loc });
+            }
             match e.operation(&data, from_double, lanes) {
                 Some(v) => map.set(data.results[0], v),
                 None => {

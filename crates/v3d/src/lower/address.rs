@@ -209,7 +209,7 @@ impl Lower<'_> {
         let elements = self.m.resources.get(res).map_or(0, |r| r.elements);
         if elements == 0 || elements > MAX_RESOURCE_ELEMENTS {
             return self.error(format!(
-                "an array of {} resources is indexed with a variable; at most {MAX_RESOURCE_ELEMENTS} are supported",
+                "an array of {} resources is indexed with a variable: each is an address of its own, so it needs a size of at most {MAX_RESOURCE_ELEMENTS}",
                 if elements == 0 { "an unknown number of".to_owned() } else { elements.to_string() }
             ));
         }
