@@ -108,10 +108,12 @@ pub fn to_spirv_linked(
         let of = |(name, bytes), stage| {
             glsl::to_spirv(name, bytes, &Options { stage: Some(stage), ..options.clone() })
         };
+        let text = fragment.1;
         match (of(vertex, Stage::Vertex), of(fragment, Stage::Fragment)) {
             (Ok((vertex, given)), Ok((mut fragment, also))) => {
                 if !(given && also) {
-                    names::agree(&vertex, &mut fragment, ["main", "main"]);
+                    let said = names::said_inputs(&String::from_utf8_lossy(text));
+                    names::agree(&vertex, &mut fragment, ["main", "main"], &said);
                 }
                 [Ok(vertex), Ok(fragment)]
             }
