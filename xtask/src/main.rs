@@ -9,6 +9,8 @@
 //!     cargo xtask optimum              the allocator beside the least spill cost, on small programs of the corpus
 //!     cargo xtask growth [NAME]...     code and compile time of shaders of growing size
 //!     cargo xtask quality              docs/quality.md: our code beside the reference figures
+//!     cargo xtask piglit FOLDER       the .shader_test files below a folder on the simulator: pass, fail, refused, skip
+//!     cargo xtask sources [-v]         the source texts of the corpus through our front ends: how many compile, why not
 //!     cargo xtask survey [--all]       compiles the compute modules of the corpus: how many, how fast, why not
 //!     cargo xtask sweep [--quick]      compiles the corpus at many register limits, and runs a part of it
 //!     cargo xtask simulate [-v]        runs corpus modules on the simulator against the interpreter
@@ -24,8 +26,10 @@ mod judge;
 mod mutate;
 mod optimum;
 mod oracles;
+mod piglit;
 mod quality;
 mod simulate;
+mod sources;
 mod stages;
 mod survey;
 mod sweep;
@@ -45,13 +49,15 @@ fn main() -> ExitCode {
         "quality" => quality::run(&args),
         "fuzz" => fuzz::run(&args),
         "mutate" => mutate::run(&args),
+        "piglit" => piglit::run(&args),
+        "sources" => sources::run(&args),
         "survey" => survey::run(&args),
         "simulate" => simulate::run(&args),
         "sweep" => sweep::run(&args),
         "vulkan" => vulkan(&args),
         _ => {
             eprintln!(
-                "usage: cargo xtask oracles|fuzz|coverage|mutate|growth|quality|survey|sweep|simulate|vulkan ..."
+                "usage: cargo xtask oracles|fuzz|coverage|mutate|growth|piglit|quality|sources|survey|sweep|simulate|vulkan ..."
             );
             ExitCode::from(2)
         }

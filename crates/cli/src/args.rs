@@ -45,13 +45,13 @@ pub fn target_parser() -> impl TypedValueParser<Value = &'static dyn Target> {
 /// What the front end is told about a source.
 #[derive(clap::Args)]
 pub struct FrontArgs {
-    /// Define a preprocessor macro (GLSL)
+    /// Define a preprocessor macro (GLSL, HLSL)
     #[arg(short = 'D', value_name = "NAME[=VALUE]", value_parser = define)]
     pub define: Vec<(String, Option<String>)>,
-    /// Look for included files here (GLSL)
+    /// Look for included files here (GLSL, HLSL)
     #[arg(short = 'I', value_name = "FOLDER")]
     pub include: Vec<PathBuf>,
-    /// Entry point; `all` for every one [default: all]
+    /// Entry point; `all` for every one [default: all; of HLSL, `main`]
     #[arg(short, long)]
     pub entry: Option<String>,
     /// Value of a specialisation constant: an integer, a float (with a point) or true/false
@@ -78,7 +78,7 @@ pub struct CodeArgs {
     #[arg(long)]
     pub force_spill: bool,
     /// How registers are coloured
-    #[arg(long, value_enum, default_value = "scan")]
+    #[arg(long, value_enum, default_value = "best")]
     pub colour: Colour,
     /// Leave out parts of the allocator, to see what they bring
     #[arg(long, value_name = "PART,...", value_delimiter = ',', value_parser = part)]
@@ -118,7 +118,7 @@ pub struct LimitArgs {
 
 #[derive(clap::Args)]
 pub struct Compile {
-    /// Shaders: .comp, .vert, .frag (GLSL), .wgsl, .spv; `-` is standard input
+    /// Shaders: .comp, .vert, .frag (GLSL), .cs.hlsl, .vs.hlsl, .ps.hlsl (HLSL), .wgsl, .spv; `-` is standard input
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
     /// A vertex and a fragment shader (two files, or one with both) belong together: their interface meets by name where
@@ -149,6 +149,9 @@ pub struct Compile {
     /// Compare the final words with the machine code before allocation (checker A and the validator always run)
     #[arg(long)]
     pub verify: bool,
+    /// Warn of what is legal and hardly meant: undefined values, constants out of range, loops without a way out
+    #[arg(short = 'W', long)]
+    pub warn: bool,
 }
 
 #[derive(clap::Args)]
@@ -371,6 +374,8 @@ pub enum Emit {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Colour {
+    /// The cheaper of the other two, where something goes to memory
+    Best,
     /// In dominance order, after spilling by next use
     Scan,
     /// Simplify and select on the interference graph

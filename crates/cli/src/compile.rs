@@ -7,6 +7,7 @@ use kempe::Variant;
 use kempe::compile::{CompileResult, Keep, Options, Source, Status};
 use kempe::ir::io::PipelineState;
 use kempe::limits::Limits;
+use kempe_shader_test::ShaderTest;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -29,6 +30,15 @@ pub fn front_options(args: &FrontArgs) -> kempe::FrontOptions {
     }
 }
 
+/// The results of a source: of all shaders in it.
+pub fn results_of(source: &Source, options: &Options) -> Vec<CompileResult> {
+    let test = source.name.ends_with(".shader_test").then_some(source.contents.as_ref().ok()).flatten();
+    match test.and_then(|bytes| ShaderTest::parse(bytes).ok()).filter(|test| !test.shaders.is_empty()) {
+        Some(test) => kempe_shader_test::program::compile_all(&source.name, &test, options),
+        None => kempe::compile::compile(source, options),
+    }
+}
+
 pub fn limits(args: &LimitArgs) -> Limits {
     Limits { time: args.time_limit, memory: args.memory_limit }
 }
@@ -44,7 +54,12 @@ pub fn compile(args: &Compile) -> Exit {
         targets: args.target.clone(),
         front: front_options(&args.front),
         code: kempe::compile::CodeOptions { verify: args.verify, ..code_options(&args.code) },
-        keep: Keep { ir: args.emit == Some(Emit::Ir), mir: args.emit == Some(Emit::Mir), ..Keep::default() },
+        keep: Keep {
+            ir: args.emit == Some(Emit::Ir),
+            mir: args.emit == Some(Emit::Mir),
+            findings: args.warn,
+            ..Keep::default()
+        },
         limits: limits(&args.limits),
     };
     let mut results = Vec::new();
@@ -64,7 +79,7 @@ pub fn compile(args: &Compile) -> Exit {
         complain(&results);
     }
     for file in args.files.iter().filter(|_| !args.link) {
-        let of_file = kempe::compile::compile(&source(file, &args.front), &options);
+        let of_file = results_of(&source(file, &args.front), &options);
         complain(&of_file);
         results.extend(of_file);
     }
@@ -96,6 +111,7 @@ pub fn code_options(args: &crate::args::CodeArgs) -> kempe::compile::CodeOptions
         max_registers: args.max_registers,
         force_spill: args.force_spill,
         engine: match args.colour {
+            Colour::Best => kempe::Engine::Best,
             Colour::Scan => kempe::Engine::Scan,
             Colour::Graph => kempe::Engine::Graph,
         },

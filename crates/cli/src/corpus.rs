@@ -23,6 +23,8 @@ pub struct Corpus {
 enum What {
     /// Compile every shader below a folder, one line of JSON for each result; an interrupted run is taken up again
     Run(Run),
+    /// Get the public corpus from the package registries: archives, programs, SPIR-V and a manifest
+    Fetch(Fetch),
     /// Compare two runs, or a run with a table of reference figures
     Compare(Compare),
 }
@@ -46,10 +48,10 @@ struct Run {
     /// Start anew, whatever is in the file
     #[arg(long)]
     restart: bool,
-    /// Define a preprocessor macro (GLSL)
+    /// Define a preprocessor macro (GLSL, HLSL)
     #[arg(short = 'D', value_name = "NAME[=VALUE]", value_parser = define)]
     define: Vec<(String, Option<String>)>,
-    /// Look for included files here (GLSL)
+    /// Look for included files here (GLSL, HLSL)
     #[arg(short = 'I', value_name = "FOLDER")]
     include: Vec<PathBuf>,
     /// Value of a specialisation constant of every shader that has it
@@ -62,6 +64,27 @@ struct Run {
     /// Take jobs from standard input
     #[arg(long, hide = true)]
     worker: bool,
+}
+
+#[derive(clap::Args)]
+struct Fetch {
+    /// Where everything goes: archives, src, spv, MANIFEST.tsv
+    folder: PathBuf,
+    /// Only these collections, separated by commas
+    #[arg(long, value_delimiter = ',')]
+    collection: Vec<String>,
+    /// Only what this manifest names; its checksums are compared
+    #[arg(long, value_name = "FILE")]
+    manifest: Option<PathBuf>,
+    /// Archives that are there already
+    #[arg(long, value_name = "FOLDER")]
+    archives: Option<PathBuf>,
+    /// Download nothing
+    #[arg(long)]
+    offline: bool,
+    /// Say what failed, and why
+    #[arg(short, long)]
+    verbose: bool,
 }
 
 #[derive(clap::Args)]
@@ -126,7 +149,62 @@ pub fn corpus(args: &Corpus) -> Exit {
     match &args.command {
         What::Run(args) if args.worker => serve(args),
         What::Run(args) => collection(args),
+        What::Fetch(args) => fetch(args),
         What::Compare(args) => comparison(args),
+    }
+}
+
+/// Fetches collections and says for each how many modules there are.
+fn fetch(args: &Fetch) -> Exit {
+    let wanted = args.manifest.as_ref().map(|path| {
+        let bytes = io::read(path)?;
+        kempe_fetch::manifest::read(&String::from_utf8_lossy(&bytes))
+    });
+    let wanted = match wanted.transpose() {
+        Ok(wanted) => wanted,
+        Err(message) => {
+            let path = args.manifest.as_ref().map(|p| p.display().to_string()).unwrap_or_default();
+            return fail(&format!("{path}: {message}"));
+        }
+    };
+    let plan = kempe_fetch::Plan {
+        folder: args.folder.clone(),
+        collections: args.collection.clone(),
+        archives: args.archives.clone(),
+        wanted,
+        offline: args.offline,
+    };
+    let outcomes = match kempe_fetch::fetch(&plan) {
+        Ok(outcomes) => outcomes,
+        Err(message) => return fail(&message),
+    };
+    let mut out =
+        format!("{:14} {:>7} {:>7} {:>14} {:>7}\n", "", "modules", "wanted", "same checksum", "failed");
+    let mut missing = false;
+    for o in &outcomes {
+        let (wanted, same) = match o.wanted {
+            Some(n) => (n.to_string(), o.same.to_string()),
+            None => (String::new(), String::new()),
+        };
+        let note = if o.kept { "  (from before)" } else { "" };
+        out.push_str(&format!(
+            "{:14} {:>7} {wanted:>7} {same:>14} {:>7}{note}\n",
+            o.collection,
+            o.made,
+            o.failed.len()
+        ));
+        if let Some(why) = &o.missing {
+            missing = true;
+            eprintln!("warning: {}: {why}", o.collection);
+        }
+        for (name, why) in o.failed.iter().filter(|_| args.verbose) {
+            eprintln!("note: {}/{name}: {why}", o.collection);
+        }
+    }
+    match io::out(out.as_bytes()) {
+        Ok(()) if missing => Exit::Wrong,
+        Ok(()) => Exit::Fine,
+        Err(message) => fail(&message),
     }
 }
 
@@ -152,7 +230,7 @@ fn serve(args: &Run) -> Exit {
             limits: compile::limits(&args.limits),
         };
         let results =
-            kempe::compile::compile(&Source { name: job.file.clone(), contents, stage: None }, &options);
+            compile::results_of(&Source { name: job.file.clone(), contents, stage: None }, &options);
         // What reached a limit or panicked may still run or hold memory.
         let spent = results.iter().any(|r| matches!(r.status, Status::Limit | Status::Bug));
         let wanted = |stage: &str| args.stage.is_empty() || stage.is_empty() || args.stage.contains(&stage);
@@ -172,7 +250,7 @@ fn collection(args: &Run) -> Exit {
     }
     if found.without_stage > 0 {
         let count = found.without_stage;
-        eprintln!("note: {count} files .glsl are left out, their names do not say the stage");
+        eprintln!("note: {count} files .glsl and .hlsl are left out, their names do not say the stage");
     }
     let targets: Vec<&str> = args.target.iter().map(|target| target.name()).collect();
     let mut jobs = Vec::new();

@@ -11,6 +11,8 @@ use kempe::ir::ResKind;
 use kempe::ir::image::{Format, ImageDesc};
 use kempe::limits::{Stopped, guarded};
 use kempe::run::{BufferOutput, RunError, RunOptions, RunReport};
+use kempe_shader_test::Verdict;
+use kempe_shader_test::program::On;
 use std::fmt::Write;
 use std::path::Path;
 
@@ -44,6 +46,7 @@ impl Program {
 pub fn run(args: &Run) -> Exit {
     let result = match () {
         () if args.raw => raw(args),
+        () if args.file.extension().is_some_and(|e| e == "shader_test") => shader_test(args),
         () if crate::draw::is_wanted(args) => crate::draw::run(args),
         () => ordinary(args),
     };
@@ -68,6 +71,23 @@ pub fn from_stopped(stopped: Stopped) -> Failure {
             Failure(Exit::Bug, format!("{report}\n  This is a bug in Kempe: please report it"))
         }
         Stopped::Time(_) | Stopped::Memory(_) => Failure(Exit::Wrong, stopped.to_string()),
+    }
+}
+
+/// A file that says itself what is run and what must come out.
+fn shader_test(args: &Run) -> Res<()> {
+    let on = match (args.interpret, args.target) {
+        (true, _) => On::Interpreter,
+        (false, Some(target)) => On::Target(target),
+        (false, None) => return wrong("is run on a target (-t) or with --interpret"),
+    };
+    let bytes = io::read(&args.file).or_else(wrong)?;
+    let options = kempe_shader_test::Options { on, limits: limits(&args.limits) };
+    match kempe_shader_test::run::run(&args.file.to_string_lossy(), &bytes, &options) {
+        Verdict::Pass => Ok(()),
+        Verdict::Fail(message) => Err(Failure(Exit::Differs, message)),
+        Verdict::Refused(why) => wrong(format!("does not compile: {why}")),
+        Verdict::Skip(what) => wrong(format!("is not run: {what}")),
     }
 }
 

@@ -13,6 +13,16 @@ const STAGES: [(&str, &str); 7] = [
     ("kernel", "kernel"),
 ];
 
+/// What HLSL calls its stages in names of files.
+const HLSL_STAGES: [(&str, &str); 6] = [
+    ("cs", "compute"),
+    ("vs", "vertex"),
+    ("ps", "fragment"),
+    ("gs", "geometry"),
+    ("hs", "tess-control"),
+    ("ds", "tess-eval"),
+];
+
 /// The name of a stage in results, from that name or the extension of files.
 pub fn stage(name: &str) -> Option<&'static str> {
     STAGES.iter().find(|row| row.0 == name || row.1 == name).map(|row| row.1)
@@ -23,11 +33,16 @@ pub fn stage_of(path: &str) -> Option<&'static str> {
     let name = path.rsplit(['/', '\\']).next().unwrap_or_default();
     let mut parts = name.rsplit('.');
     let mut extension = parts.next().unwrap_or_default();
-    if matches!(extension, "spv" | "glsl" | "wgsl") {
+    if matches!(extension, "spv" | "glsl" | "wgsl" | "hlsl") {
         extension = parts.next().unwrap_or_default();
     }
     // A file that is called `comp` has no extension.
     parts.next()?;
+    if name.ends_with(".hlsl")
+        && let Some(row) = HLSL_STAGES.iter().find(|row| row.0 == extension)
+    {
+        return Some(row.1);
+    }
     STAGES.iter().find(|row| row.0 == extension).map(|row| row.1)
 }
 
@@ -36,7 +51,7 @@ pub fn stage_of(path: &str) -> Option<&'static str> {
 pub struct Found {
     /// In the order of the bytes of the names, folders as one with what is in them.
     pub shaders: Vec<PathBuf>,
-    /// Files `.glsl` whose name does not say the stage: included files, as a rule.
+    /// Files `.glsl` and `.hlsl` whose name does not say the stage: included files, as a rule.
     pub without_stage: usize,
     /// What could not be looked at, and why.
     pub unreadable: Vec<String>,
@@ -86,8 +101,10 @@ fn walk(folder: &Path, depth: u32, stages: &[&str], found: &mut Found) {
         let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
         let told = stage_of(&name);
         match extension {
-            "glsl" if told.is_none() => found.without_stage += 1,
-            "spv" | "wgsl" | "glsl" | "comp" | "vert" | "frag" | "geom" | "tesc" | "tese"
+            "glsl" | "hlsl" if told.is_none() => found.without_stage += 1,
+            // A file with shaders of several stages.
+            "shader_test" => found.shaders.push(path),
+            "spv" | "wgsl" | "glsl" | "hlsl" | "comp" | "vert" | "frag" | "geom" | "tesc" | "tese"
                 if stages.is_empty() || told.is_none_or(|stage| stages.contains(&stage)) =>
             {
                 found.shaders.push(path);
@@ -131,6 +148,10 @@ mod tests {
             ("x.kernel.spv", Some("kernel")),
             ("x.multi.spv", None),
             ("x.frag.glsl", Some("fragment")),
+            ("x.ps.hlsl", Some("fragment")),
+            ("x.comp.hlsl", Some("compute")),
+            ("x.hlsl", None),
+            ("x.ps.glsl", None),
             ("x.wgsl", None),
             ("comp", None),
         ] {

@@ -1,4 +1,4 @@
-//! Source languages to the IR: SPIR-V by ourselves, GLSL and WGSL through libraries that make SPIR-V.
+//! Source languages to the IR: SPIR-V by ourselves, GLSL, HLSL and WGSL through libraries that make SPIR-V.
 //!
 //! * [`compile`]: text or bytes to IR modules, one per entry point
 //! * [`to_spirv`], [`from_spirv`]: the two halves of it
@@ -27,10 +27,14 @@ use kempe_ir::{Module, Stage};
 use spirv::ExecutionModel;
 use std::path::PathBuf;
 
+/// Of the names that stand for what only old versions of GLSL have: `gl_Vertex` becomes `kempe_Vertex`.
+pub const LEGACY_PREFIX: &str = "kempe_";
+
 /// What a source is written in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Language {
     Glsl,
+    Hlsl,
     Wgsl,
     Spirv,
 }
@@ -38,15 +42,15 @@ pub enum Language {
 /// What the front end is asked for.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Options {
-    /// Name of the entry point; `None` or "all": every one.
+    /// Name of the entry point; `None` or "all": every one (of HLSL `main`).
     pub entry: Option<String>,
     /// Values of specialisation constants by SpecId, as bits; the last one of an id counts.
     pub spec: Vec<(u32, u64)>,
-    /// Preprocessor definitions (GLSL).
+    /// Preprocessor definitions.
     pub defines: Vec<(String, Option<String>)>,
-    /// Where included files are looked for (GLSL).
+    /// Where included files are looked for.
     pub include_dirs: Vec<PathBuf>,
-    /// The stage of a GLSL source; only entry points of this stage.
+    /// The stage of a source in GLSL or HLSL; only entry points of this stage.
     pub stage: Option<Stage>,
 }
 
@@ -82,6 +86,10 @@ pub fn to_spirv(
         Language::Glsl => glsl::to_spirv(name, bytes, options).map(|(words, _)| words),
         #[cfg(not(feature = "glsl"))]
         Language::Glsl => Err(left_out(name, "GLSL", options)),
+        #[cfg(feature = "glsl")]
+        Language::Hlsl => glsl::hlsl_to_spirv(name, bytes, options),
+        #[cfg(not(feature = "glsl"))]
+        Language::Hlsl => Err(left_out(name, "HLSL", options)),
         #[cfg(feature = "wgsl")]
         Language::Wgsl => wgsl::to_spirv(name, bytes, options),
         #[cfg(not(feature = "wgsl"))]

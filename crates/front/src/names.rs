@@ -217,6 +217,15 @@ impl Fields<'_> {
     }
 }
 
+/// What a vertex shader of old versions of GLSL calls what is an input of this name of the fragment shader.
+fn front_of(input: &str) -> Option<&'static str> {
+    match input.strip_prefix(crate::LEGACY_PREFIX)? {
+        "Color" => Some("kempe_FrontColor"),
+        "SecondaryColor" => Some("kempe_FrontSecondaryColor"),
+        _ => None,
+    }
+}
+
 /// Gives the inputs of a fragment shader the locations of the outputs with the same name of a vertex shader: for sources
 /// whose locations were given out for each stage alone. Inputs without such an output move behind all outputs.
 pub fn agree(vertex: &[u32], fragment: &mut [u32], entries: [&str; 2]) {
@@ -234,7 +243,8 @@ pub fn agree(vertex: &[u32], fragment: &mut [u32], entries: [&str; 2]) {
             continue;
         }
         let Some(input) = located(&p, g) else { continue };
-        let location = match outputs.iter().find(|o| o.name == input.name) {
+        let given = |o: &&Located| o.name == input.name || Some(o.name.as_str()) == front_of(&input.name);
+        let location = match outputs.iter().find(given) {
             Some(output) => output.location,
             None => {
                 let here = next;

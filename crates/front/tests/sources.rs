@@ -376,3 +376,62 @@ fn lookups() {
     );
     assert!(text.contains("sample.f32 <@0 color explicit mask 15> "), "{text}");
 }
+
+/// Modules of several files, as Bevy writes them.
+#[test]
+fn wgsl_imports() {
+    let dir = std::env::temp_dir().join(format!("kempe-front-wgsl-{}", std::process::id()));
+    std::fs::create_dir_all(dir.join("deep")).unwrap();
+    let file = |name: &str, text: &str| std::fs::write(dir.join(name), text).unwrap();
+    file(
+        "deep/math.wgsl",
+        "#define_import_path engine::math\n#import engine::types::Pair\nconst scale: u32 = #{SCALE}u;\n\
+         fn helper(scale_by: u32) -> u32 { return scale_by * scale; }\n\
+         fn sum(p: Pair) -> u32 { return helper(p.a) + p.scale; }\n",
+    );
+    file(
+        "types.wgsl",
+        "#define_import_path engine::types\nconst types = 1;\nstruct Pair { a: u32, scale: u32, }\n#ifdef NEVER\nbroken\n#else ifdef MODE\nconst mode = 7u;\n#else\nconst mode = 9u;\n#endif\n",
+    );
+    let main = "#import engine::{\n    math::sum,\n    types,\n}\n#import engine::math as m\n#import \"local.wgsl\" as local\n\
+        @group(0) @binding(0) var<storage, read_write> o: array<u32>;\n\
+        fn helper(x: u32) -> u32 { return x + 100u; }\n\
+        @compute @workgroup_size(8) fn main(@builtin(local_invocation_index) i: u32) {\n\
+            var p: types::Pair;\n    p.a = i; p.scale = 1u;\n\
+        #if MODE >= 2\n    o[i] = sum(p) + m::helper(2u) + helper(0u) + engine::types::mode + local::plus(i);\n#else\n    o[i] = 0u;\n#endif\n}\n";
+    file("local.wgsl", "fn plus(i: u32) -> u32 { return i * 1000u; }\n");
+    let path = dir.join("main.wgsl");
+    let name = path.to_string_lossy().into_owned();
+    let defines =
+        |list: &[(&str, &str)]| list.iter().map(|(k, v)| ((*k).to_owned(), Some((*v).to_owned()))).collect();
+    let options = Options { defines: defines(&[("SCALE", "3"), ("MODE", "2")]), ..Options::default() };
+    let build = |text: &str, options: &Options| compile(&name, text.as_bytes(), Language::Wgsl, options);
+    let module = build(main, &options).unwrap_or_else(|e| panic!("{e}")).remove(0);
+    let out = run(&module, &[0; 8]);
+    for i in 0..8u32 {
+        assert_eq!(out[i as usize], i * 3 + 1 + 6 + 100 + 7 + i * 1000, "{i}");
+    }
+    let other = Options { defines: defines(&[("SCALE", "3"), ("MODE", "1")]), ..Options::default() };
+    assert_eq!(run(&build(main, &other).unwrap_or_else(|e| panic!("{e}"))[0], &[5; 8])[..8], [0; 8]);
+    // Messages name the file and the line of the mistake.
+    let e = build(&main.replace("math::sum", "maths::sum"), &options).unwrap_err();
+    assert!(e.to_string().contains("there is no module for `engine::maths::sum`") && e.0[0].line == 4, "{e}");
+    file("local.wgsl", "\nfn plus(i: u32) -> u32 { return i * 1.5; }\n");
+    let e = build(main, &options).unwrap_err();
+    assert!(e.0[0].file.ends_with("local.wgsl") && e.0[0].line == 2, "{e}");
+    let e = build(&main.replace("#endif", ""), &options).unwrap_err();
+    assert!(e.to_string().contains("not closed"), "{e}");
+    for text in [
+        "#else",
+        "#endif",
+        "#if A ? B\n#endif",
+        "#import a::{b",
+        "#ifdef A",
+        "#{",
+        "#import \"../../none.wgsl\"",
+        "#define",
+    ] {
+        assert!(build(text, &options).is_err(), "{text}");
+    }
+    std::fs::remove_dir_all(&dir).unwrap();
+}

@@ -520,6 +520,7 @@ fn is_source(inst: &InstData, options: &Options) -> bool {
             Builtin::WorkgroupId(_) | Builtin::SubgroupId => !options.one_workgroup_per_batch,
             Builtin::NumWorkgroups(_)
             | Builtin::SubgroupSize
+            | Builtin::SampleCount
             | Builtin::NumSubgroups
             | Builtin::ThreadId
             | Builtin::BaseVertex

@@ -151,8 +151,22 @@ pub enum AtomicOp {
     Load,
     /// Plain atomic store (no useful result).
     Store,
-    /// Float addition.
+    /// On floats.
     Fadd,
+    Fmin,
+    Fmax,
+}
+
+impl AtomicOp {
+    /// What it computes, if it computes with floats.
+    pub fn float(self) -> Option<Op> {
+        match self {
+            AtomicOp::Fadd => Some(Op::Fadd),
+            AtomicOp::Fmin => Some(Op::Fmin),
+            AtomicOp::Fmax => Some(Op::Fmax),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -235,6 +249,8 @@ pub enum Builtin {
     /// Samples that the fragment covers, a bit each.
     SampleMaskIn,
     PrimitiveId,
+    /// Samples in a pixel.
+    SampleCount,
     /// Place of the sample in its pixel, x and y (f32).
     SamplePosition(u8),
     // Geometry and tessellation.

@@ -80,6 +80,8 @@ const ATOMIC_OPS: &[(&str, AtomicOp)] = &[
     ("load", AtomicOp::Load),
     ("store", AtomicOp::Store),
     ("fadd", AtomicOp::Fadd),
+    ("fmin", AtomicOp::Fmin),
+    ("fmax", AtomicOp::Fmax),
 ];
 
 const REDUCE_KINDS: &[(&str, ReduceKind)] = &[
@@ -111,6 +113,7 @@ const BUILTINS: &[(&str, Builtin, bool)] = &[
     ("sample_id", Builtin::SampleId, false),
     ("sample_mask_in", Builtin::SampleMaskIn, false),
     ("primitive_id", Builtin::PrimitiveId, false),
+    ("sample_count", Builtin::SampleCount, false),
     ("sample_position", Builtin::SamplePosition(0), true),
     ("invocation_id", Builtin::InvocationId, false),
     ("patch_vertices", Builtin::PatchVertices, false),

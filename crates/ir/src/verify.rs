@@ -527,7 +527,7 @@ fn check_special(m: &Module, inst: &InstData, args: &[Type], results: &[Type]) -
                 return Err(format!("writes {} memory", a.space.name()));
             }
             let allowed = match a.op {
-                AtomicOp::Fadd => ty.is_float(),
+                op if op.float().is_some() => ty.is_float(),
                 AtomicOp::Exchange | AtomicOp::Load | AtomicOp::Store => ty.is_int() || ty.is_float(),
                 _ => ty.is_int(),
             };

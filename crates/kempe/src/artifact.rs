@@ -54,6 +54,8 @@ struct Form {
     workgroup_size: [u32; 3],
     uses_barrier: bool,
     may_share_batches: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    low_addresses: bool,
     shared_bytes: u32,
     scratch_bytes_per_thread: u32,
     code: Vec<String>,
@@ -213,6 +215,10 @@ pub struct StatsForm {
 pub struct CyclesForm {
     /// One thread from start to end, loops weighted.
     pub thread: u64,
+    /// What register allocation brought in, weighted in the same way.
+    pub edits: u64,
+    /// The same as the order of instructions before allocation reckoned with it.
+    pub edits_predicted: u64,
 }
 
 impl From<&Stats> for StatsForm {
@@ -231,7 +237,11 @@ impl From<&Stats> for StatsForm {
             inst_and_stalls: s.inst_and_stalls,
             nops: s.nops,
             code_bytes: s.code_bytes,
-            cycles: CyclesForm { thread: s.cycles },
+            cycles: CyclesForm {
+                thread: s.cycles,
+                edits: s.edit_cycles,
+                edits_predicted: s.predicted_edit_cycles,
+            },
         }
     }
 }
@@ -253,6 +263,8 @@ impl From<&StatsForm> for Stats {
             nops: s.nops,
             code_bytes: s.code_bytes,
             cycles: s.cycles.thread,
+            edit_cycles: s.cycles.edits,
+            predicted_edit_cycles: s.cycles.edits_predicted,
         }
     }
 }
@@ -286,6 +298,7 @@ pub fn write(artifact: &Artifact) -> String {
         workgroup_size: artifact.workgroup_size,
         uses_barrier: artifact.uses_barrier,
         may_share_batches: artifact.may_share_batches,
+        low_addresses: artifact.low_addresses,
         shared_bytes: artifact.shared_bytes,
         scratch_bytes_per_thread: artifact.scratch_bytes,
         code: artifact.code.iter().map(|word| format!("{word:#018x}")).collect(),
@@ -461,6 +474,7 @@ fn convert(form: Form) -> Result<Artifact, ReadError> {
         constant_data,
         uses_barrier: form.uses_barrier,
         may_share_batches: form.may_share_batches,
+        low_addresses: form.low_addresses,
         resources: resources.collect::<Result<_, _>>()?,
         graphics,
         stats: Stats::from(&form.stats),

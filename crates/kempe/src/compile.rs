@@ -97,6 +97,8 @@ pub struct Keep {
     pub lowered: bool,
     /// Where the registers go ([`crate::explain`]), also when there are too few.
     pub explanation: bool,
+    /// What is legal in the source and hardly meant ([`kempe_opt::lint`]), as warnings in the report.
+    pub findings: bool,
 }
 
 /// Everything that is asked of a compile besides the source.
@@ -157,7 +159,8 @@ pub struct CompileResult {
     pub status: Status,
     /// One line that says what is wrong; empty if nothing is.
     pub message: String,
-    /// The same for people: place, source line, caret, help. Ends in a line feed.
+    /// The same for people: place, source line, caret, help; of a compile that gave code its warnings. Ends in a line feed if there
+    /// is anything.
     pub report: String,
     pub artifact: Option<Artifact>,
     /// CPU time from source text to SPIR-V; 0 for SPIR-V.
@@ -183,6 +186,8 @@ pub struct Compiled {
     pub lowered: Option<Module>,
     pub explanation: Option<Explanation>,
     pub passes: Vec<PassTime>,
+    /// What is right as code but will not work as it stands.
+    pub warnings: Vec<String>,
 }
 
 /// Why a target makes nothing of a module.
@@ -217,14 +222,25 @@ const STAGES: [(&str, Stage, &str); 6] = [
     ("tese", Stage::TessEval, "tess-eval"),
 ];
 
-/// The extension of a name, and the one that tells the stage: name.comp, name.comp.spv, name.comp.glsl.
+/// What HLSL calls its stages in names of files.
+const HLSL_STAGES: [(&str, &str); 6] =
+    [("cs", "comp"), ("vs", "vert"), ("ps", "frag"), ("gs", "geom"), ("hs", "tesc"), ("ds", "tese")];
+
+/// The extension of a name, and the one that tells the stage: name.comp, name.comp.spv, name.comp.glsl, name.ps.hlsl.
 fn extensions(name: &str) -> (&str, &str) {
     // Only the last part of a path can have extensions.
     let file = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let mut parts = file.rsplit('.');
     let extension = parts.next().unwrap_or_default();
-    let inner =
-        if matches!(extension, "spv" | "glsl") { parts.next().unwrap_or_default() } else { extension };
+    let mut inner = match extension {
+        "spv" | "glsl" | "hlsl" => parts.next().unwrap_or_default(),
+        _ => extension,
+    };
+    if extension == "hlsl"
+        && let Some(row) = HLSL_STAGES.iter().find(|row| row.0 == inner)
+    {
+        inner = row.1;
+    }
     (extension, inner)
 }
 
@@ -250,11 +266,12 @@ pub(crate) fn kind(source: &Source, bytes: &[u8]) -> Result<Kind, Diagnostic> {
     match (language, row) {
         (Some(language), _) => Ok(Kind { language, stage: source.stage, stage_name }),
         (None, Some(&(_, stage, _))) => {
-            Ok(Kind { language: Language::Glsl, stage: Some(stage), stage_name })
+            let language = if extension == "hlsl" { Language::Hlsl } else { Language::Glsl };
+            Ok(Kind { language, stage: Some(stage), stage_name })
         }
         (None, None) if bytes.is_empty() => Err(Diagnostic::error(&source.name, "the file is empty")),
         (None, None) => Err(Diagnostic::error(&source.name, "the name does not say what this is")
-            .with_help("GLSL is told by .comp, .vert, .tesc, .tese, .geom or .frag or by --stage, WGSL by .wgsl, SPIR-V by .spv")),
+            .with_help("GLSL is told by .comp, .vert, .tesc, .tese, .geom or .frag or by --stage, HLSL by .hlsl with a stage (.vs.hlsl, .vert.hlsl) or with --stage, WGSL by .wgsl, SPIR-V by .spv")),
     }
 }
 
@@ -359,7 +376,7 @@ pub fn compile(source: &Source, options: &Options) -> Vec<CompileResult> {
     draft.stage = kind.stage_name;
     if kind.language != Language::Spirv {
         draft.text = std::str::from_utf8(bytes).ok();
-        if kind.language == Language::Glsl && draft.entry.is_empty() {
+        if matches!(kind.language, Language::Glsl | Language::Hlsl) && draft.entry.is_empty() {
             draft.entry = "main";
         }
     }
@@ -458,6 +475,7 @@ struct Made {
     compile_us: u64,
     passes: Vec<PassTime>,
     ir: Option<String>,
+    findings: Vec<Diagnostic>,
     outcome: Result<Compiled, Failed>,
 }
 
@@ -495,7 +513,11 @@ pub(crate) fn one_result(
     match made.outcome {
         Ok(compiled) => {
             passes.extend(compiled.passes);
+            let mut warnings = Diagnostics(made.findings);
+            let of_target = compiled.warnings.into_iter();
+            warnings.0.extend(of_target.map(|message| Diagnostic::warning(&draft.source.name, message)));
             CompileResult {
+                report: warnings.render(&draft.source.name, draft.text),
                 attempts: compiled.artifact.attempts,
                 artifact: Some(compiled.artifact),
                 mir: compiled.mir,
@@ -565,9 +587,20 @@ fn make(
     let mut watch = Stopwatch::default();
     let mut ir = None;
     let mut kept = Duration::ZERO;
+    let mut findings = Vec::new();
     let module = module(name, words, front);
     watch.add("front", thread_time() - start, 1);
     let outcome = module.and_then(|mut module| {
+        if keep.findings {
+            let before = thread_time();
+            findings = kempe_opt::lint::lint(&module)
+                .into_iter()
+                .map(|found| {
+                    placed(Diagnostic::warning(name, found.message), found.loc, &module.files, &module.locs)
+                })
+                .collect();
+            kept += thread_time() - before;
+        }
         if let Some(read) = read {
             crate::link::remove_unread(&mut module, read);
         }
@@ -579,22 +612,30 @@ fn make(
         if keep.ir {
             let before = thread_time();
             ir = Some(kempe_ir::text::print(&module));
-            kept = thread_time() - before;
+            kept += thread_time() - before;
         }
         // The places of errors, since the target takes the module.
         let (files, locs) = (module.files.clone(), module.locs.clone());
         target.compile(module, variant, code, keep).map_err(|error| {
-            let mut diagnostic = Diagnostic::error(name, error.message.clone());
-            let line = (error.loc.0 as usize).checked_sub(1).and_then(|i| locs.get(i));
-            if let Some(line) = line {
-                let file = files.get(line.file as usize).filter(|file| !file.is_empty());
-                diagnostic.file = file.map_or(name, |file| file).to_owned();
-                diagnostic = diagnostic.with_line(line.line, line.column);
-            }
+            let diagnostic = placed(Diagnostic::error(name, error.message.clone()), error.loc, &files, &locs);
             Failed::Target(diagnostic, Box::new(error))
         })
     });
-    Made { compile_us: micros(thread_time() - start - kept), passes: watch.passes, ir, outcome }
+    Made { compile_us: micros(thread_time() - start - kept), passes: watch.passes, ir, findings, outcome }
+}
+
+/// A message at its place in the source, where that is known.
+fn placed(
+    mut diagnostic: Diagnostic,
+    loc: kempe_ir::Loc,
+    files: &[String],
+    locs: &[kempe_ir::SourceLine],
+) -> Diagnostic {
+    let Some(line) = (loc.0 as usize).checked_sub(1).and_then(|i| locs.get(i)) else { return diagnostic };
+    if let Some(file) = files.get(line.file as usize).filter(|file| !file.is_empty()) {
+        diagnostic.file.clone_from(file);
+    }
+    diagnostic.with_line(line.line, line.column)
 }
 
 fn module(name: &str, words: &[u32], front: &kempe_front::Options) -> Result<Module, Failed> {

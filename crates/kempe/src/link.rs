@@ -6,6 +6,7 @@
 use crate::compile::{self, CompileResult, Draft, Options, Source, Status};
 use crate::limits::guarded;
 use crate::target::{Target, Variant};
+pub use kempe_front::LEGACY_PREFIX;
 use kempe_front::names::{Names, names};
 use kempe_front::{Diagnostic, Diagnostics, Language};
 use kempe_ir::io::{IoImm, Slot};
@@ -50,11 +51,11 @@ pub fn link(
     for k in 0..2 {
         let source = Source { stage: Some(STAGES[k]), ..sources[k].clone() };
         let bytes = source.contents.clone().map_err(|m| fail(k, compile::one(&source.name, m), None))?;
-        // The stage decides for GLSL alone; everything else says what it holds.
+        // The stage decides for GLSL and HLSL alone; everything else says what it holds.
         let kind = compile::kind(&source, &bytes).map_err(|e| fail(k, Diagnostics::one(e), None))?;
         let stage = crate::artifact::stage_name(STAGES[k]);
         if let Some(named) = compile::named_stage(&source.name)
-            && kind.language == Language::Glsl
+            && matches!(kind.language, Language::Glsl | Language::Hlsl)
             && sources[k].stage.is_none()
             && named != stage
         {
@@ -69,6 +70,7 @@ pub fn link(
     }
     let languages = [parts[0].2, parts[1].2];
     let front = options.front.clone();
+    let named = entries.map(|entry| entry.map(str::to_owned));
     let copies = parts.clone();
     let stopped = |k: usize, stopped| {
         let target = options.targets.first().copied().unwrap_or(crate::targets()[0]);
@@ -80,7 +82,8 @@ pub fn link(
             return kempe_front::to_spirv_linked([(vertex, v), (fragment, f)], &front);
         }
         [0, 1].map(|k| {
-            let front = kempe_front::Options { stage: Some(STAGES[k]), ..front.clone() };
+            let entry = named[k].clone().or_else(|| front.entry.clone());
+            let front = kempe_front::Options { stage: Some(STAGES[k]), entry, ..front.clone() };
             kempe_front::to_spirv(&copies[k].0, &copies[k].1, languages[k], &front)
         })
     });
@@ -115,6 +118,26 @@ pub fn link(
         (Some(vertex), Some(fragment)) => Ok([vertex, fragment]),
         _ => Err(fail(0, compile::one(&parts[0].0, "there are no two stages"), None)),
     }
+}
+
+/// The one entry point of a source, with its names.
+///
+/// # Errors
+/// A result without artifact that says why; its target is meaningless.
+pub fn alone(source: &Source, options: &Options) -> Result<Linked, Box<CompileResult>> {
+    let module = compile::source_module(source, options)?;
+    let stage = crate::artifact::stage_name(module.stage);
+    let target = options.targets.first().copied().unwrap_or(crate::targets()[0]);
+    let draft = Draft::new(source, "", stage);
+    let fail = |errors: &Diagnostics| Box::new(draft.failed(target, Status::Error, errors));
+    let bytes = source.contents.clone().map_err(|m| fail(&compile::one(&source.name, m)))?;
+    let kind = compile::kind(source, &bytes).map_err(|e| fail(&Diagnostics::one(e)))?;
+    let front = kempe_front::Options { stage: Some(module.stage), ..options.front.clone() };
+    let name = source.name.clone();
+    let words = guarded(options.limits, move || kempe_front::to_spirv(&name, &bytes, kind.language, &front));
+    let words = words.map_err(|s| Box::new(draft.stopped(target, &s)))?.map_err(|e| fail(&e))?;
+    let names = names(&words, &module.name, stage);
+    Ok(Linked { words: Arc::new(words), entry: module.name.clone(), names, module })
 }
 
 /// The places that a module reads once what is not needed is gone.

@@ -114,6 +114,7 @@ impl Target for V3d {
             mir: Vec::new(),
             lowered: None,
             passes: Stopwatch::default(),
+            warnings: Vec::new(),
             last: Instant::now(),
         };
         match kempe_v3d::compile::compile(module, self.0, &choices, &mut observer) {
@@ -126,6 +127,7 @@ impl Target for V3d {
                     lowered: observer.lowered,
                     explanation,
                     passes: observer.passes.passes,
+                    warnings: observer.warnings,
                 })
             }
             Err(error) => Err(TargetError {
@@ -304,6 +306,7 @@ struct Watch {
     mir: Vec<(u32, String)>,
     lowered: Option<Module>,
     passes: Stopwatch,
+    warnings: Vec<String>,
     last: Instant,
 }
 
@@ -311,6 +314,10 @@ impl kempe_v3d::compile::Observer for Watch {
     fn step(&mut self, name: &'static str) {
         self.passes.add(name, self.last.elapsed(), 1);
         self.last = Instant::now();
+    }
+
+    fn warning(&mut self, message: &str) {
+        self.warnings.push(message.to_owned());
     }
 
     fn lowered(&mut self, module: &Module) {

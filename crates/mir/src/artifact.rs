@@ -34,6 +34,10 @@ pub struct Stats {
     pub code_bytes: u32,
     /// Estimated cycles of one thread, loops weighted.
     pub cycles: u64,
+    /// Of these, what allocation brought in: stores, loads, copies, what is made again.
+    pub edit_cycles: u64,
+    /// What the order before allocation reckoned with for stores, loads and what is made again.
+    pub predicted_edit_cycles: u64,
 }
 
 /// An input of a fragment program.
@@ -148,6 +152,8 @@ pub struct Artifact {
     pub uses_barrier: bool,
     /// Several work-groups may share a 16-lane batch.
     pub may_share_batches: bool,
+    /// The program holds addresses of 64 bits; they are taken to be below 2^32, only the low word of each counts.
+    pub low_addresses: bool,
     /// By id: a [`UniformWord`] names its resource by its number here.
     pub resources: Vec<kempe_ir::Resource>,
     /// Of programs of graphics stages.

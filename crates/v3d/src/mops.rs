@@ -294,6 +294,20 @@ pub enum MInst {
     End,
 }
 
+impl MInst {
+    /// Cycles of doing it once more where its uses are in registers, if that gives the same: for operations whose result depends on
+    /// nothing else.
+    pub fn repeat_cost(&self) -> Option<f32> {
+        match self {
+            MInst::Alu { op, src, test: None, .. } if op.is_pure() && src.contains(&Src::Use) => {
+                // (Section 8: the result of a special function comes later, and leaves a register waiting.)
+                Some(if op.is_sfu() { 3.0 } else { 1.0 })
+            }
+            _ => None,
+        }
+    }
+}
+
 impl kempe_mir::order::Schedule for MInst {
     fn latency(&self) -> u32 {
         match self {

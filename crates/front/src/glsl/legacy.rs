@@ -6,7 +6,7 @@
 use kempe_ir::Stage;
 
 /// Of names that the pre-pass makes.
-pub const PREFIX: &str = "kempe_";
+pub const PREFIX: &str = crate::LEGACY_PREFIX;
 
 /// Words that later versions keep for themselves; older texts use them as names.
 pub const LATER_KEYWORDS: &[&str] = &[

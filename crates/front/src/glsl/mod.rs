@@ -1,4 +1,4 @@
-//! GLSL to SPIR-V through the glslang library, in this process.
+//! GLSL and HLSL to SPIR-V through the glslang library, in this process.
 //!
 //! A thin safe wrapper over the C interface: one object owns shader and program, one callback finds included files,
 //! and the log is read back into messages. The text is parsed as it is (so that lines and columns are those of the
@@ -8,11 +8,14 @@
 //! [`MAX_SOURCE`] or nested deeper than [`MAX_NESTING`] are refused.
 //!
 //! Three tries, the first that compiles counts: as Vulkan GLSL; with relaxed rules (loose uniforms are gathered into one
-//! block, locations and bindings are given out); and with them the text after the pre-pass ([`lift`]).
+//! block, locations and bindings are given out); and with them the text after the pre-pass ([`lift`]). HLSL has one.
 
+mod hlsl;
 mod legacy;
 mod lift;
 mod limits;
+
+pub use self::hlsl::to_spirv as hlsl_to_spirv;
 
 use self::limits::limits;
 use crate::{Diagnostic, Diagnostics, Options, Severity};
@@ -32,8 +35,17 @@ const MAX_INCLUDES: usize = 64;
 /// Most `#include`s of one source: also bounds what includes that double each other can make.
 const MAX_INCLUDED_FILES: usize = 10_000;
 
-/// Compiles the text of one shader. Also tells whether it says all its locations itself.
-pub fn to_spirv(name: &str, text: &[u8], options: &Options) -> Result<(Vec<u32>, bool), Diagnostics> {
+/// A text that glslang may see, with everything that goes with it.
+struct Text {
+    source: CString,
+    /// In front of it: extensions and macros.
+    preamble: CString,
+    file: CString,
+    stage: glslang_stage_t,
+}
+
+/// Checks a text and what is asked of it; `head` comes before the macros.
+fn prepare(name: &str, text: &[u8], head: &str, options: &Options) -> Result<Text, Diagnostics> {
     let fail = |message: &str, help: &str| Diagnostics::one(Diagnostic::error(name, message).with_help(help));
     if text.iter().all(u8::is_ascii_whitespace) {
         return Err(fail("the source is empty", "a shader needs a main function"));
@@ -42,7 +54,7 @@ pub fn to_spirv(name: &str, text: &[u8], options: &Options) -> Result<(Vec<u32>,
     let Ok(source) = CString::new(text) else {
         return Err(fail("the source contains a zero byte", "is this a text file?"));
     };
-    let mut preamble = String::from("#extension GL_GOOGLE_include_directive : enable\n");
+    let mut preamble = String::from(head);
     for (key, value) in &options.defines {
         let value = value.as_deref().unwrap_or_default();
         let good = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -74,12 +86,20 @@ pub fn to_spirv(name: &str, text: &[u8], options: &Options) -> Result<(Vec<u32>,
     static PROCESS: OnceLock<bool> = OnceLock::new();
     // SAFETY: called once; never finalised, since other threads may still compile.
     if !*PROCESS.get_or_init(|| unsafe { glslang_initialize_process() != 0 }) {
-        return Err(fail("the GLSL compiler does not start", ""));
+        return Err(fail("the compiler does not start", ""));
     }
+    Ok(Text { source, preamble, file, stage })
+}
+
+/// Compiles the text of one shader. Also tells whether it says all its locations itself.
+pub fn to_spirv(name: &str, text: &[u8], options: &Options) -> Result<(Vec<u32>, bool), Diagnostics> {
+    let head = "#extension GL_GOOGLE_include_directive : enable\n";
+    let Text { source, preamble, file, stage } = prepare(name, text, head, options)?;
     let run = |source: &CStr, relaxed: bool| {
         let includes =
             Includes { dirs: &options.include_dirs, root: Path::new(name), opened: 0, missing: None };
-        let job = Job { name, source, preamble: &preamble, file: &file, stage, relaxed, includes };
+        let language = Dialect::Glsl { relaxed };
+        let job = Job { name, source, preamble: &preamble, file: &file, stage, language, includes };
         crate::on_large_stack(name, move || job.run())
     };
     let first = match run(&source, false) {
@@ -138,14 +158,24 @@ fn check_size(text: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
+/// What glslang is to read.
+enum Dialect<'a> {
+    Glsl {
+        /// The rules of OpenGL where Vulkan's are stricter.
+        relaxed: bool,
+    },
+    Hlsl {
+        entry: &'a CStr,
+    },
+}
+
 struct Job<'a> {
     name: &'a str,
     source: &'a CStr,
     preamble: &'a CStr,
     file: &'a CStr,
     stage: glslang_stage_t,
-    /// The rules of OpenGL where Vulkan's are stricter.
-    relaxed: bool,
+    language: Dialect<'a>,
     includes: Includes<'a>,
 }
 
@@ -184,13 +214,20 @@ unsafe fn text(s: *const c_char) -> String {
 impl Job<'_> {
     fn run(mut self) -> Result<Vec<u32>, Diagnostics> {
         let resource = limits();
-        let messages = glslang_messages_t::SPV_RULES
+        let common = glslang_messages_t::SPV_RULES
             | glslang_messages_t::VULKAN_RULES
             | glslang_messages_t::DISPLAY_ERROR_COLUMN
             | glslang_messages_t::ENHANCED;
+        let (language, messages) = match self.language {
+            Dialect::Glsl { .. } => (glslang_source_t::GLSL, common),
+            Dialect::Hlsl { .. } => {
+                let own = glslang_messages_t::READ_HLSL | glslang_messages_t::HLSL_OFFSETS;
+                (glslang_source_t::HLSL, common | own)
+            }
+        };
         let has_includes = self.source.to_bytes().windows(7).any(|w| w == b"include");
         let input = glslang_input_t {
-            language: glslang_source_t::GLSL,
+            language,
             stage: self.stage,
             client: glslang_client_t::Vulkan,
             client_version: glslang_target_client_version_t::Vulkan1_2,
@@ -215,21 +252,34 @@ impl Job<'_> {
         // on this thread only; the strings that are read belong to live objects.
         unsafe {
             let Some(shader) = NonNull::new(glslang_shader_create(&input)).map(Shader) else {
-                return fail(&self, "ERROR: the GLSL compiler does not start".to_owned());
+                return fail(&self, "ERROR: the compiler does not start".to_owned());
             };
             let s = shader.0.as_ptr();
             glslang_shader_set_preamble(s, self.preamble.as_ptr());
-            if self.relaxed {
-                let options = glslang_shader_options_t::AUTO_MAP_BINDINGS
-                    | glslang_shader_options_t::AUTO_MAP_LOCATIONS
-                    | glslang_shader_options_t::VULKAN_RULES_RELAXED;
-                glslang_shader_set_options(s, options.0 as c_int);
+            let given_out =
+                glslang_shader_options_t::AUTO_MAP_BINDINGS | glslang_shader_options_t::AUTO_MAP_LOCATIONS;
+            match self.language {
+                Dialect::Glsl { relaxed: false } => {}
+                Dialect::Glsl { relaxed: true } => {
+                    let options = given_out | glslang_shader_options_t::VULKAN_RULES_RELAXED;
+                    glslang_shader_set_options(s, options.0 as c_int);
+                }
+                Dialect::Hlsl { entry } => {
+                    glslang_shader_set_options(s, given_out.0 as c_int);
+                    // What it is called in the source, and in the module.
+                    glslang_shader_set_source_entry_point(s, entry.as_ptr());
+                    glslang_shader_set_entry_point(s, entry.as_ptr());
+                }
             }
             if has_includes {
                 if glslang_shader_preprocess(s, &input) == 0 {
                     return fail(&self, text(glslang_shader_get_info_log(s)));
                 }
-                let code = self.version_first(&text(glslang_shader_get_preprocessed_code(s)));
+                let code = text(glslang_shader_get_preprocessed_code(s));
+                let code = match self.language {
+                    Dialect::Glsl { .. } => self.version_first(&code),
+                    Dialect::Hlsl { .. } => code,
+                };
                 let Ok(code) = CString::new(code) else {
                     return fail(&self, "ERROR: an included file contains a zero byte".to_owned());
                 };
@@ -243,14 +293,15 @@ impl Job<'_> {
                 return fail(&self, text(glslang_shader_get_info_log(s)));
             }
             let Some(program) = NonNull::new(glslang_program_create()).map(Program) else {
-                return fail(&self, "ERROR: the GLSL compiler does not start".to_owned());
+                return fail(&self, "ERROR: the compiler does not start".to_owned());
             };
             let p = program.0.as_ptr();
             glslang_program_add_shader(p, s);
             if glslang_program_link(p, messages.0) == 0 {
                 return fail(&self, text(glslang_program_get_info_log(p)));
             }
-            if self.relaxed && glslang_program_map_io(p) == 0 {
+            let mapped = !matches!(self.language, Dialect::Glsl { relaxed: false });
+            if mapped && glslang_program_map_io(p) == 0 {
                 return fail(&self, text(glslang_program_get_info_log(p)));
             }
             glslang_program_set_source_file(p, self.stage, self.file.as_ptr());
@@ -337,7 +388,7 @@ impl Job<'_> {
         }
         if !out.iter().any(|d| d.severity == Severity::Error) {
             let text = log.trim();
-            let text = if text.is_empty() { "the GLSL compiler gives up without a message" } else { text };
+            let text = if text.is_empty() { "the compiler gives up without a message" } else { text };
             out.push(Diagnostic::error(self.name, text));
         }
         Diagnostics(out)

@@ -217,10 +217,16 @@ impl Lower<'_, '_> {
         let (ty, id) = self.result(i)?;
         let r = self.leaves(i.w(3)?)?;
         let Some(to) = self.p.component(ty) else { return self.err("a bit cast to a composite") };
-        if to.is_ptr() || self.ty_of(self.at(r, 0)).is_ptr() {
-            return self.err("physical pointers are not supported yet: OpBitcast of a pointer");
-        }
         let values = self.slice(r);
+        let global = Type::Ptr(Space::Global);
+        if to == global || self.ty_of(values[0]) == global {
+            let mut out = self.physical(&values, to)?;
+            out.truncate(self.p.leaf_count(ty) as usize);
+            return self.set_all(id, ty, &out);
+        }
+        if to.is_ptr() || self.ty_of(values[0]).is_ptr() {
+            return self.err("a bit cast of a pointer that is not physical");
+        }
         let out = self.bitcast_values(&values, to)?;
         self.set_all(id, ty, &out)
     }

@@ -5,7 +5,7 @@
 //! A pointer is followed through its type without a layout: constant indexes move the place, others become operands
 //! ([`kempe_ir::io::IoImm`]). Members of nested arrays of arrays count in locations, elements of built-in arrays in components.
 
-use super::stages::{MAX_LOCATION, element_slot};
+use super::stages::{MAX_LOCATION, element_slot, halves};
 use super::*;
 use crate::arith::resize;
 use crate::layout::Rule;
@@ -127,6 +127,7 @@ impl Lower<'_, '_> {
             volatile: false,
             read_only: input,
             buffer: None,
+            promised: 1,
         }))
     }
 
@@ -146,8 +147,15 @@ impl Lower<'_, '_> {
             }
             Ty::Struct { first, n } => (first..first + n)
                 .fold(0, |sum: u32, k| sum.saturating_add(self.locations_of(self.p.members[k as usize]))),
+            // Three and four components of 64 bits go on at the next location.
+            _ if self.words_of(ty) == 2 && self.p.leaf_count(ty) > 2 => 2,
             _ => 1,
         }
+    }
+
+    /// Words that a component of a vector takes.
+    fn words_of(&self, ty: TyId) -> u32 {
+        if self.p.component(ty).is_some_and(|s| s.bits() == 64) { 2 } else { 1 }
     }
 
     /// Follows an index.
@@ -192,8 +200,12 @@ impl Lower<'_, '_> {
                     io.ty = elem;
                 }
                 Ty::Vector { elem, n } => {
+                    let words = self.words_of(elem);
                     match constant {
-                        Some(k) if (0..i64::from(n)).contains(&k) => io.component += k as u32,
+                        Some(k) if (0..i64::from(n)).contains(&k) => io.component += words * k as u32,
+                        _ if words == 2 => {
+                            return self.err("a 64-bit component that an index chooses is not supported yet");
+                        }
                         _ => io.components = self.choose_place(io.components, index, n, 1)?,
                     }
                     io.ty = elem;
@@ -289,7 +301,7 @@ impl Lower<'_, '_> {
             }
             Ty::Vector { elem, n } => {
                 for k in 0..n {
-                    let component = io.component.saturating_add(k);
+                    let component = io.component.saturating_add(self.words_of(elem) * k);
                     self.io_leaves(IoPtr { ty: elem, component, ..io }, out)?;
                 }
             }
@@ -303,8 +315,17 @@ impl Lower<'_, '_> {
 
     /// The immediate and the operands of an access to a scalar.
     fn io_access(&mut self, io: &IoPtr, ty: Type) -> Res<(IoImm, SmallVec<[Value; 4]>)> {
-        if ty.bits() == 64 || ty == Type::Bool {
-            return self.err(format!("{ty} in the interface of a stage is not supported yet"));
+        if ty == Type::Bool {
+            return self.err("a boolean cannot be in the interface of a stage");
+        }
+        let mut io = *io;
+        // Behind the fourth word comes the next location.
+        if let (None, Some(l)) = (io.built_in, io.location) {
+            io.location = Some(l.saturating_add(io.component / 4));
+            io.component %= 4;
+        }
+        if ty.bits() == 64 && !io.component.is_multiple_of(2) {
+            return self.err("64 bits at an odd component of a location");
         }
         let slot = match (io.built_in, io.location) {
             (Some(b), _) => match element_slot(b) {
@@ -349,7 +370,16 @@ impl Lower<'_, '_> {
         for (leaf, ty) in leaves {
             let (imm, numbers) = self.io_access(&leaf, ty)?;
             let op = if io.input { Op::Input } else { Op::ReadOutput };
-            out.push(self.emit1(op, ty, Imm::Io(imm), &numbers)?);
+            let v = if ty.bits() == 64 {
+                let mut words: SmallVec<[Value; 2]> = smallvec![];
+                for imm in halves(imm) {
+                    words.push(self.emit1(op, Type::I32, Imm::Io(imm), &numbers)?);
+                }
+                self.bitcast_values(&words, ty)?[0]
+            } else {
+                self.emit1(op, ty, Imm::Io(imm), &numbers)?
+            };
+            out.push(v);
         }
         Ok(())
     }
@@ -370,9 +400,20 @@ impl Lower<'_, '_> {
                 return self.err("a store of a value of another type");
             }
             let (imm, numbers) = self.io_access(&leaf, ty)?;
-            let mut args: SmallVec<[Value; 4]> = smallvec![v];
-            args.extend(numbers);
-            self.emit(Op::Output, ty, Imm::Io(imm), &args, &[])?;
+            let give = |l: &mut Self, ty: Type, imm: IoImm, v: Value| -> Res<()> {
+                let mut args: SmallVec<[Value; 4]> = smallvec![v];
+                args.extend(numbers.iter().copied());
+                l.emit(Op::Output, ty, Imm::Io(imm), &args, &[])?;
+                Ok(())
+            };
+            if ty.bits() == 64 {
+                let words = self.bitcast_values(&[v], Type::I32)?;
+                for (imm, &word) in halves(imm).into_iter().zip(&words) {
+                    give(self, Type::I32, imm, word)?;
+                }
+            } else {
+                give(self, ty, imm, v)?;
+            }
         }
         Ok(())
     }

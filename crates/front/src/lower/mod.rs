@@ -5,7 +5,7 @@
 //! called function is emitted in place, its returns become jumps to what follows the call (or nothing at all when
 //! it returns once, at its end). Constants, addresses of variables and built-ins stand at the start of the entry.
 //!
-//! Left out: recursion (SPIR-V forbids it for shaders), physical pointers, lookups through samplers.
+//! Left out: recursion (SPIR-V forbids it for shaders).
 
 mod arith;
 mod atomics;
@@ -16,6 +16,7 @@ mod derivatives;
 mod glsl450;
 mod images;
 mod interface;
+mod interpolate;
 mod math;
 mod memory;
 mod samples;
@@ -85,6 +86,8 @@ pub struct Ptr {
     pub offset: i32,
     /// Known alignment of everything but `offset`.
     pub align: u32,
+    /// Alignment of the whole address that an access promises.
+    pub promised: u32,
     pub lay: LayId,
     pub space: Space,
     pub volatile: bool,
@@ -137,6 +140,9 @@ pub struct Lower<'p, 'w> {
     private_bytes: u64,
     /// Of graphics stages: what is given when the entry point returns, in this block.
     outputs: Vec<stages::OutputVar>,
+    /// Of fragment shaders: what the variables of inputs were filled with, and their further variables.
+    inputs: FxHashMap<ir::Var, stages::InputVar>,
+    sides: FxHashMap<(ir::Var, interpolate::Side), Value>,
     exit: Option<Block>,
 }
 
@@ -223,6 +229,8 @@ pub fn lower(p: &Parsed, entry: &crate::parse::Entry) -> Res<Module> {
         types: Vec::new(),
         private_bytes: 0,
         outputs: Vec::new(),
+        inputs: FxHashMap::default(),
+        sides: FxHashMap::default(),
         exit: None,
     };
     match l.run(number, &entry.interface) {
@@ -658,11 +666,8 @@ impl<'p, 'w> Lower<'p, 'w> {
             "ray queries are"
         } else if name.starts_with("CooperativeMatrix") {
             "cooperative matrices are"
-        } else if matches!(
-            op,
-            S::ConvertUToPtr | S::ConvertPtrToU | S::GenericCastToPtr | S::PtrCastToGeneric
-        ) {
-            "physical pointers are"
+        } else if matches!(op, S::GenericCastToPtr | S::PtrCastToGeneric) {
+            "pointers of OpenCL kernels are"
         } else {
             "this instruction is"
         };
@@ -679,7 +684,8 @@ impl<'p, 'w> Lower<'p, 'w> {
                 if i.w(4)? == 103 {
                     let line = self.p.int_const(i.w(6)?).unwrap_or(0) as u32;
                     let column = self.p.int_const(i.w(8)?).unwrap_or(0) as u32;
-                    return self.set_line(0, line, column);
+                    let file = self.p.debug_source(i.w(5)?);
+                    return self.set_line(file, line, column);
                 }
                 Ok(())
             }

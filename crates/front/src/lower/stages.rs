@@ -16,12 +16,26 @@ pub(super) const MAX_LOCATION: u32 = 255;
 
 /// Where a scalar of an input or output variable comes from or goes to.
 #[derive(Clone, Copy, Debug)]
-enum Place {
+pub(super) enum Place {
     Io(IoImm),
+    /// A scalar of 64 bits: this place and the next component, the low word first.
+    Wide(IoImm),
     Builtin(Builtin),
     Helper,
     /// Neither here nor there: the further words of a sample mask.
     Nothing,
+}
+
+/// The places of the words of a 64-bit scalar, which never straddles two locations.
+pub(super) fn halves(io: IoImm) -> [IoImm; 2] {
+    [io, IoImm { component: io.component + 1, ..io }]
+}
+
+/// An input variable.
+#[derive(Clone, Debug)]
+pub(super) struct InputVar {
+    pub ptr: Ptr,
+    pub places: Vec<(Place, Type)>,
 }
 
 /// An output variable.
@@ -112,6 +126,13 @@ impl Lower<'_, '_> {
                     let mut rest = values.as_slice();
                     self.store(&ptr, ptr.lay, 0, &mut rest)?;
                     self.global_ptrs[g] = Some(ptr);
+                    let base = match ptr.base {
+                        Base::Value(v) => self.m.func.def_inst(v).map(|i| self.m.func.insts[i].imm),
+                        _ => None,
+                    };
+                    if let Some(Imm::Var(var)) = base {
+                        self.inputs.insert(var, InputVar { ptr, places });
+                    }
                 }
                 Some(StorageClass::Output) => {
                     let places = self.places(global, false)?;
@@ -160,17 +181,31 @@ impl Lower<'_, '_> {
             let mut values = Vec::with_capacity(places.len());
             self.load(&ptr, ptr.lay, 0, &mut values)?;
             for (&v, &(place, ty)) in values.iter().zip(&places) {
-                if let Place::Io(io) = place {
-                    self.emit(Op::Output, ty, Imm::Io(io), &[v], &[])?;
+                match place {
+                    Place::Io(io) => _ = self.emit(Op::Output, ty, Imm::Io(io), &[v], &[])?,
+                    Place::Wide(io) => {
+                        let words = self.bitcast_values(&[v], Type::I32)?;
+                        for (io, &word) in halves(io).into_iter().zip(&words) {
+                            self.emit(Op::Output, Type::I32, Imm::Io(io), &[word], &[])?;
+                        }
+                    }
+                    _ => {}
                 }
             }
         }
         Ok(())
     }
 
-    fn read_place(&mut self, place: Place, ty: Type) -> Res<Value> {
+    pub(super) fn read_place(&mut self, place: Place, ty: Type) -> Res<Value> {
         match place {
             Place::Io(io) => self.emit1(Op::Input, ty, Imm::Io(io), &[]),
+            Place::Wide(io) => {
+                let mut words: SmallVec<[Value; 2]> = SmallVec::new();
+                for io in halves(io) {
+                    words.push(self.emit1(Op::Input, Type::I32, Imm::Io(io), &[])?);
+                }
+                Ok(self.bitcast_values(&words, ty)?[0])
+            }
             Place::Builtin(b) => Ok(self.builtin(b)),
             Place::Helper => self.emit1(Op::IsHelper, Type::Bool, Imm::None, &[]),
             Place::Nothing => Ok(self.konst(ty, 0)),
@@ -261,19 +296,29 @@ impl Lower<'_, '_> {
                 if location > MAX_LOCATION {
                     return self.err(format!("{label} has the location {location}"));
                 }
-                if scalar.bits() == 64 || scalar == Type::Bool {
-                    return self
-                        .err(format!("{label}: {scalar} in the interface of a stage is not supported yet"));
+                if scalar == Type::Bool {
+                    return self.err(format!("{label}: a boolean cannot be in the interface of a stage"));
                 }
-                for k in 0..p.leaf_count(ty) {
-                    let component = io.component as u32 + k;
-                    if component >= 4 {
-                        return self.err(format!("{label} has more than four components at its location"));
-                    }
-                    let mut io =
-                        IoImm { slot: Slot::Location(location as u8), component: component as u8, ..io };
+                let wide = scalar.bits() == 64;
+                if wide && !io.component.is_multiple_of(2) {
+                    return self.err(format!("{label}: 64 bits at an odd component of a location"));
+                }
+                let words = if wide { 2 } else { 1 };
+                let count = p.leaf_count(ty);
+                // Of 64-bit vectors, three and four components go on at the next location.
+                let locations = if words * count > 4 { 2 } else { 1 };
+                if io.component as u32 + words * count > 4 * locations {
+                    return self.err(format!("{label} has more than four components at its location"));
+                }
+                if location + locations > MAX_LOCATION + 1 {
+                    return self.err(format!("{label} has the location {}", location + locations - 1));
+                }
+                for k in 0..count {
+                    let word = io.component as u32 + words * k;
+                    let (slot, component) = (Slot::Location((location + word / 4) as u8), (word % 4) as u8);
+                    let mut io = IoImm { slot, component, ..io };
                     if input && self.m.stage == Stage::Fragment {
-                        io.interpolation = if facts & fact::FLAT != 0 || scalar.is_int() {
+                        io.interpolation = if facts & fact::FLAT != 0 || scalar.is_int() || wide {
                             Interpolation::Flat
                         } else if facts & fact::NO_PERSPECTIVE != 0 {
                             Interpolation::NoPerspective
@@ -290,9 +335,9 @@ impl Lower<'_, '_> {
                             Sampling::Center
                         };
                     }
-                    out.push((Place::Io(io), scalar));
+                    out.push((if wide { Place::Wide(io) } else { Place::Io(io) }, scalar));
                 }
-                Ok(location + 1)
+                Ok(location + locations)
             }
         }
     }

@@ -90,6 +90,12 @@ impl Runner<'_> {
                     b.regs.set(slot, lane, lane as u64, false);
                 }
             }
+            // Only one is modelled.
+            Builtin::SampleCount => {
+                for lane in 0..LANES {
+                    b.regs.set(slot, lane, 1, false);
+                }
+            }
             Builtin::ThreadId => {
                 // Batches run one after the other; a few threads keep their memories apart.
                 let id = self.options.start.thread_id(b.first / LANES as u32 % THREADS);

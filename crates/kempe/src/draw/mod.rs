@@ -1,4 +1,4 @@
-//! Drawing: a mesh through a vertex and a fragment program into a surface.
+//! Drawing: triangles through a vertex and a fragment program into a surface.
 //!
 //! What runs the programs is an [`Executor`]: the interpreter on the source form, or a target. Everything between the stages is
 //! here and the same for all: clipping, planes, coverage, tests, rounding.
@@ -26,7 +26,6 @@ use kempe_ir::Builtin;
 use kempe_ir::exec::{Inputs, LANES};
 use kempe_ir::io::{Interpolation, Plane, Sampling, Slot, StageInputs, StageOutputs, Viewport};
 use kempe_mir::VertexRow;
-use mesh::{Attribute, Mesh};
 use picture::Surface;
 use raster::{Corner, Cull, Quad, Setup};
 
@@ -39,6 +38,22 @@ pub const MAX_FRAGMENTS: u64 = 1 << 27;
 /// Fragments that are run together.
 const CHUNK: usize = 1 << 14;
 
+/// The interface that shaders were written for.
+///
+/// Both agree on which row of pixels is y = -1. Vulkan counts rows from the top, OpenGL from the bottom, so what turns one way in
+/// one turns the other way in the other.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Space {
+    /// Depth in clip space from 0 to w.
+    #[default]
+    Vulkan,
+    /// Depth in clip space from -w to w.
+    OpenGl,
+}
+
+/// Pixels of a rectangle: left, top, right, bottom (these two not included).
+pub type Region = [u32; 4];
+
 /// One draw.
 pub struct Draw<'a> {
     pub vertex: &'a dyn Executor,
@@ -46,10 +61,15 @@ pub struct Draw<'a> {
     /// What the stages are bound to, without [`Inputs::stage`].
     pub vertex_inputs: Inputs,
     pub fragment_inputs: Inputs,
-    pub mesh: &'a Mesh,
-    /// Which attribute is at which location of the vertex shader.
-    pub attributes: Vec<(u8, Attribute)>,
+    /// Of one instance.
+    pub vertices: u32,
+    pub triangles: &'a [[u32; 3]],
+    /// By location of the vertex shader: four words for each vertex of an instance.
+    pub attributes: Vec<(u8, Vec<[u32; 4]>)>,
     pub instances: u32,
+    pub space: Space,
+    /// The pixels that anybody will look at, if not all: nothing else need be drawn.
+    pub region: Option<Region>,
     pub cull: Cull,
     pub depth_test: bool,
     pub depth_write: bool,
@@ -83,7 +103,7 @@ pub fn draw(d: &Draw, surface: &mut Surface) -> Result<Counts, RunError> {
     let mut counts = Counts::default();
     let size = [surface.width, surface.height];
     let viewport = Viewport { extent: size.map(|s| s as f32), depth: [0.0, 1.0] };
-    let per_instance = d.mesh.vertices.len() as u64;
+    let per_instance = u64::from(d.vertices);
     let vertices = per_instance * u64::from(d.instances);
     if vertices > MAX_VERTICES {
         return setup(format!("{vertices} vertices are more than {MAX_VERTICES}"));
@@ -93,21 +113,37 @@ pub fn draw(d: &Draw, surface: &mut Surface) -> Result<Counts, RunError> {
     let run = d.vertex.run(&inputs)?;
     counts.vertices = vertices;
     counts.instructions += run.report.instructions;
-    let corners = corners(&run, vertices as usize);
+    let mut corners = corners(&run, vertices as usize);
+    if d.space == Space::OpenGl {
+        for c in &mut corners {
+            c.clip[2] = (c.clip[2] + c.clip[3]) * 0.5;
+        }
+    }
+    let cull = match (d.space, d.cull) {
+        (Space::OpenGl, Cull::Back) => Cull::Front,
+        (Space::OpenGl, Cull::Front) => Cull::Back,
+        (_, cull) => cull,
+    };
+    let looked_at = |q: &Quad| {
+        d.region.is_none_or(|[left, top, right, bottom]| {
+            q.x + 1 >= left && q.x < right && q.y + 1 >= top && q.y < bottom
+        })
+    };
     let varyings = varyings(d, &run, vertices as usize);
     let mut batch = Batch::new(d, &varyings, viewport);
     for instance in 0..u64::from(d.instances) {
-        for (n, triangle) in d.mesh.triangles.iter().enumerate() {
+        for (n, triangle) in d.triangles.iter().enumerate() {
             let at = triangle.map(|k| instance * per_instance + u64::from(k));
             let three = at.map(|k| corners.get(k as usize).copied());
             let [Some(a), Some(b), Some(c)] = three else {
                 return setup("a triangle has a vertex that is not there".to_owned());
             };
             counts.triangles += 1;
-            let Some(primitive) = Setup::new(&[a, b, c], size, d.cull) else { continue };
+            let Some(mut primitive) = Setup::new(&[a, b, c], size, cull) else { continue };
+            primitive.front ^= d.space == Space::OpenGl;
             let mut quads = Vec::new();
-            primitive.quads(|q| quads.push(q));
-            let number = (instance * d.mesh.triangles.len() as u64 + n as u64) as u32;
+            primitive.quads(|q| quads.extend(looked_at(&q).then_some(q)));
+            let number = (instance * d.triangles.len() as u64 + n as u64) as u32;
             for four in quads.chunks(LANES / 4) {
                 batch.push(&primitive, at, number, four);
                 if batch.len() >= CHUNK {
@@ -127,12 +163,11 @@ fn setup<T>(message: String) -> Result<T, RunError> {
 /// What the vertices are given.
 fn vertex_stage(d: &Draw, count: usize) -> StageInputs {
     let mut stage = StageInputs { invocations: count as u32, ..StageInputs::default() };
-    let each = d.mesh.vertices.len().max(1);
-    for &(location, attribute) in &d.attributes {
-        let list: Vec<[f32; 4]> = d.mesh.vertices.iter().map(|v| v.attribute(attribute)).collect();
+    let each = d.vertices.max(1) as usize;
+    for (location, list) in &d.attributes {
         for k in 0..4 {
-            let one = |n: usize| list.get(n % each).map_or(0, |v| v[k].to_bits());
-            stage.values.insert((Slot::Location(location), k as u8), (0..count).map(one).collect());
+            let one = |n: usize| list.get(n % each).map_or(0, |v| v[k]);
+            stage.values.insert((Slot::Location(*location), k as u8), (0..count).map(one).collect());
         }
     }
     stage.builtins.insert(Builtin::VertexIndex, (0..count).map(|n| (n % each) as u32).collect());

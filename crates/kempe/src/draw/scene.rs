@@ -6,7 +6,7 @@ use super::mesh::{Attribute, Mesh};
 use super::picture::{Picture, Surface};
 use super::raster::Cull;
 use super::texture::{self, Texture};
-use super::{Counts, Draw, matrix};
+use super::{Counts, Draw, Space, matrix};
 use crate::compile::{CodeOptions, CompileResult, Compiled, Keep, Options, Source};
 use crate::link::{self, Linked};
 use crate::run::{RunError, RunOptions};
@@ -204,7 +204,11 @@ pub struct Coded {
 }
 
 impl Coded {
-    fn compile(&self, linked: &Linked, variant: Variant) -> Result<Compiled, RunError> {
+    /// The program of a stage.
+    ///
+    /// # Errors
+    /// When there is no code for it.
+    pub fn compile(&self, linked: &Linked, variant: Variant) -> Result<Compiled, RunError> {
         let mut module = linked.module.clone();
         if variant == Variant::Binning {
             crate::link::positions_only(&mut module);
@@ -362,7 +366,12 @@ impl Scene {
         if let Some(key) = bindings.unused(&used) {
             return wrong(format!("the shaders have nothing that is called `{key}`"));
         }
-        let attributes = attributes(form, vertex)?;
+        let attributes: Vec<_> = attributes(form, vertex)?
+            .into_iter()
+            .map(|(location, a)| {
+                (location, mesh.vertices.iter().map(|v| v.attribute(a).map(f32::to_bits)).collect())
+            })
+            .collect();
         let cull = match form.cull {
             CullForm::None => Cull::None,
             CullForm::Back => Cull::Back,
@@ -375,9 +384,12 @@ impl Scene {
                     fragment: f,
                     vertex_inputs: vertex_inputs.clone(),
                     fragment_inputs: fragment_inputs.clone(),
-                    mesh: &mesh,
+                    vertices: mesh.vertices.len() as u32,
+                    triangles: &mesh.triangles,
                     attributes: attributes.clone(),
                     instances: form.instances,
+                    space: Space::Vulkan,
+                    region: None,
                     cull,
                     depth_test: form.depth_test,
                     depth_write: form.depth_write,

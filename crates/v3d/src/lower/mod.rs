@@ -21,7 +21,9 @@
 //!
 //! Facts: reference sections 6.4, 6.5, 12.2, 12.5, 12.6, 13.5; in our words in docs/isa/v3d.md.
 //!
-//! Left out: 64-bit floats, 64-bit atomics: each gives an error that names the place.
+//! 64-bit floats are 64-bit integers when the walk begins (`kempe_opt::double`).
+//!
+//! Left out: 64-bit atomics, which give an error that names the place.
 
 mod address;
 mod builtins;
@@ -92,6 +94,8 @@ pub struct Lowered {
     pub shared_bytes: u32,
     /// Several work-groups may run in one supergroup and share batches.
     pub may_share_batches: bool,
+    /// Physical pointers are there, of which only the low words count.
+    pub low_addresses: bool,
     /// What is right as code but will not work as it stands.
     pub warnings: Vec<String>,
     /// Of programs of graphics stages.
@@ -125,6 +129,20 @@ pub fn lower(m: &mut Module, version: Version, shape: &Shape) -> Result<Lowered,
     if m.func.layout.is_empty() {
         return fail("the module has no body".to_owned());
     }
+    match kempe_opt::double::run(m, lanes::LANES) {
+        // What the parts of neighbouring operations have in common is made once.
+        Ok(true) => {
+            kempe_opt::fold::run(m);
+            kempe_opt::gvn::run(m);
+            kempe_opt::dce::run(m);
+        }
+        Ok(false) => {}
+        Err(e) => {
+            let message = format!("{}: the hardware has no 64-bit floats", e.message);
+            return Err(LowerError { message, loc: e.loc, value: None });
+        }
+    }
+    let low_addresses = m.func.values.iter().any(|(_, v)| v.ty == Type::Ptr(Space::Global));
     let graphics = m.stage != Stage::Compute;
     if graphics {
         if shape.binning && m.stage.takes_primitives() {
@@ -170,7 +188,7 @@ pub fn lower(m: &mut Module, version: Version, shape: &Shape) -> Result<Lowered,
         },
         false => None,
     };
-    Ok(Lowered { private_bytes, shared_bytes, may_share_batches, warnings, graphics })
+    Ok(Lowered { private_bytes, shared_bytes, may_share_batches, low_addresses, warnings, graphics })
 }
 
 /// What a source value has become.
@@ -444,8 +462,9 @@ impl<'a> Lower<'a> {
         }
     }
 
+    /// [`kempe_opt::double`] leaves none.
     fn no_f64<T>(&self) -> Result<T> {
-        self.error("64-bit floats are not supported: the hardware has none")
+        self.error("a 64-bit float that is not an integer yet")
     }
 
     /// Starts a new block behind the current one; the caller has ended or will end the current one.
@@ -460,9 +479,6 @@ impl<'a> Lower<'a> {
         self.at = inst.loc;
         self.e.loc = inst.loc;
         self.name = inst.results.first().copied();
-        if inst.ty == Type::F64 || inst.args.iter().any(|&a| self.src.ty(a) == Type::F64) {
-            return self.no_f64();
-        }
         match inst.op {
             Op::Const => self.constant(inst),
             Op::Undef => self.undef(inst),

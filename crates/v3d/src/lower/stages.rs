@@ -58,8 +58,11 @@ impl Lower<'_> {
     pub fn input(&mut self, inst: &InstData) -> Result<()> {
         let Imm::Io(io) = inst.imm else { return self.error("an input without its place") };
         let r = self.result(inst)?;
-        if matches!(io.slot, Slot::Layer | Slot::ViewportIndex) {
-            return self.error("layers and viewports as inputs are not supported yet");
+        if io.slot == Slot::ViewportIndex {
+            // There is one viewport.
+            let first = self.e.i(0);
+            self.set_one(r, first);
+            return Ok(());
         }
         // A whole word, whatever is wanted of it.
         let word = match inst.ty {
@@ -307,6 +310,7 @@ impl Lower<'_> {
                 self.e.is_zero(facing)
             }
             Builtin::SampleId if fragment => self.start(start::SAMPLE),
+            Builtin::SampleCount if fragment => self.e.i(self.shape.state.samples.into()),
             Builtin::SampleMaskIn if fragment => {
                 let samples = self.start(start::SAMPLES);
                 if self.shape.state.samples == 1 {

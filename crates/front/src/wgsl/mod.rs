@@ -1,8 +1,13 @@
 //! WGSL to SPIR-V through naga: parsed, validated, overrides resolved, written.
 //!
+//! Imports, macros and conditions of engines become one text first ([`imports`]).
+//!
 //! Bounds checks and loop counters that naga can add are off: they would be code that the source does not have.
 
+mod imports;
+
 use crate::{Diagnostic, Diagnostics, Options};
+use imports::Combined;
 use naga::back::PipelineConstants;
 use naga::back::spv;
 use naga::proc::BoundsCheckPolicies;
@@ -22,7 +27,24 @@ pub fn to_spirv(name: &str, text: &[u8], options: &Options) -> Result<Vec<u32>, 
         Ok(s) => s,
         Err(e) => return Err(fail(&format!("the source is not UTF-8 from byte {} on", e.valid_up_to()))),
     };
-    crate::on_large_stack(name, || compile(name, source, options))
+    let combined = match imports::is_used(source) {
+        true => Some(imports::combine(name, source, options)?),
+        false => None,
+    };
+    let text = combined.as_ref().map_or(source, |c| c.text.as_str());
+    let mut result = crate::on_large_stack(name, || compile(name, text, options));
+    if let (Some(combined), Err(Diagnostics(list))) = (&combined, &mut result) {
+        list.iter_mut().for_each(|d| of_file(d, combined));
+    }
+    result
+}
+
+/// A message about a combined text as one about the file that the line is of.
+fn of_file(d: &mut Diagnostic, combined: &Combined) {
+    if d.line != 0 {
+        let (file, line) = combined.place(d.line);
+        (d.file, d.line) = (file.to_owned(), line);
+    }
 }
 
 fn at(name: &str, source: &str, location: Option<naga::SourceLocation>, message: String) -> Diagnostic {
