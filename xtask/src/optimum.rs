@@ -62,12 +62,12 @@ fn generated(seed: u64) -> Module {
         depth: 1,
         live: 4 + (seed % 20) as u32,
         narrow_and_wide: false,
-        approximate: seed % 2 == 0,
+        approximate: seed.is_multiple_of(2),
         shared: false,
         arrays: false,
         atomics: false,
         early_return: false,
-        divergent_loop: seed % 4 == 0,
+        divergent_loop: seed.is_multiple_of(4),
         ..Shape::for_stage(seed, stage)
     };
     generate(seed, &shape)
