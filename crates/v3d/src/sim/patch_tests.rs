@@ -65,7 +65,8 @@ fn outputs_of_patches() {
         let out = rows(
             version,
             "iid rf1; nop\n ldvpmg_in rf2, 0, rf1; nop\n stvpmv 4, rf2; nop\n stvpmp 0, rf2; nop\n sub rf3, 2, rf1; nop
-            vpmwt -; nop\n ldvpmg_out rf4, 4, rf3; nop\n ldvpmg_in rf5, 1, 0; nop\n stvpmp 1, rf5; nop\n vpmwt -; nop
+            vpmwt -; nop\n ldvpmg_out rf4, 4, rf3; nop\n nop; mov rf9, 0
+ ldvpmg_in rf5, 1, rf9; nop\n stvpmp 1, rf5; nop\n vpmwt -; nop
             ldvpmp rf6, 1; nop\n stvpmv 5, rf4; nop\n stvpmv 6, rf6; nop\n vpmwt -; nop\n",
             3,
         );
@@ -81,7 +82,7 @@ fn outputs_of_patches() {
 fn what_stops_them() {
     for version in Version::ALL {
         let stops = |body: &str, columns: u32| run(version, body, columns).outcome.result.map_err(|f| f.rule);
-        assert_eq!(stops("ldvpmg_in rf1, 2, 0; nop\n", 0), Err("12.3"));
+        assert_eq!(stops("nop; mov rf9, 0\n ldvpmg_in rf1, 2, rf9; nop\n", 0), Err("12.3"));
         assert_eq!(
             stops(
                 "nop; mov rf2, 15\n add rf2, rf2, rf2; nop\n add rf2, rf2, 2; nop\n ldvpmg_in rf1, 0, rf2; nop\n",
@@ -90,17 +91,20 @@ fn what_stops_them() {
             Err("12.3")
         );
         assert_eq!(stops("ldvpmp rf1, 1; nop\n", 0), Err("12.3"));
-        assert_eq!(stops("stvpmp 2, 0; nop\n", 3), Err("12.3"));
-        assert_eq!(stops("ldvpmg_out rf1, 0, 3; nop\n", 3), Err("12.3"));
+        assert_eq!(stops("nop; mov rf9, 0\n stvpmp 2, rf9; nop\n", 3), Err("12.3"));
+        assert_eq!(stops("nop; mov rf9, 3\n ldvpmg_out rf1, 0, rf9; nop\n", 3), Err("12.3"));
         // Reading back without a wait.
-        assert_eq!(stops("stvpmv 0, 1; nop\n ldvpmg_out rf1, 0, 0; nop\n vpmwt -; nop\n", 3), Err("12.3"));
-        assert_eq!(stops("stvpmv 0, 1; nop\n vpmwt -; nop\n ldvpmg_out rf1, 0, 0; nop\n", 3), Ok(()));
+        assert_eq!(stops("stvpmv 0, 0; nop\n ldvpmg_out rf1, 0, 0; nop\n vpmwt -; nop\n", 3), Err("12.3"));
+        assert_eq!(stops("stvpmv 0, 0; nop\n vpmwt -; nop\n ldvpmg_out rf1, 0, 0; nop\n", 3), Ok(()));
         for other in ["stvpmp 0, 0; nop\n", "ldvpmg_out rf1, 0, 0; nop\n"] {
             assert_eq!(stops(other, 0), Err("unsupported"), "{other}");
         }
         // A vertex that the primitive does not have is undefined, and so is a row that nobody has written.
         let used = |read: &str| stops(&format!("{read}\n b.anya 0\n nop\n nop\n nop\n"), 3);
-        assert_eq!(used("ldvpmg_in rf1, 0, 4; nop\n add.pushz rf2, rf1, 0; nop"), Err("undefined"));
+        assert_eq!(
+            used("nop; mov rf9, 4\n ldvpmg_in rf1, 0, rf9; nop\n add.pushz rf2, rf1, 0; nop"),
+            Err("undefined")
+        );
         assert_eq!(used("ldvpmp rf1, 0; nop\n add.pushz rf2, rf1, 0; nop"), Err("undefined"));
     }
 }

@@ -255,6 +255,7 @@ impl Machine<'_> {
             MInst::Texture { .. } => return Err("images are not followed here".to_owned()),
             MInst::Varying { .. }
             | MInst::VertexOutput { .. }
+            | MInst::RowRead { .. }
             | MInst::VertexWait
             | MInst::SetSamples { .. }
             | MInst::MaskSamples
