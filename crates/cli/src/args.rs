@@ -388,6 +388,12 @@ pub enum StageArg {
     Compute,
     #[value(alias = "vert")]
     Vertex,
+    #[value(alias = "tesc")]
+    TessControl,
+    #[value(alias = "tese")]
+    TessEval,
+    #[value(alias = "geom")]
+    Geometry,
     #[value(alias = "frag")]
     Fragment,
 }
@@ -397,6 +403,9 @@ impl From<StageArg> for Stage {
         match stage {
             StageArg::Compute => Stage::Compute,
             StageArg::Vertex => Stage::Vertex,
+            StageArg::TessControl => Stage::TessControl,
+            StageArg::TessEval => Stage::TessEval,
+            StageArg::Geometry => Stage::Geometry,
             StageArg::Fragment => Stage::Fragment,
         }
     }

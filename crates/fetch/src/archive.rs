@@ -15,21 +15,41 @@ const MAX_BYTES: u64 = 1 << 30;
 /// Largest file that is taken.
 const MAX_FILE: u64 = 256 << 20;
 
-/// All files whose path starts with one of `keeps`. Crates and npm packages have one folder around everything, which is left out.
+/// Which files of an archive are taken.
+#[derive(Clone, Copy, Debug)]
+pub struct Keep<'a> {
+    /// Starts of paths.
+    pub starts: &'a [&'a str],
+    /// What must be in a file.
+    pub holds: &'a str,
+}
+
+impl Keep<'_> {
+    fn path(&self, path: &str) -> bool {
+        self.starts.iter().any(|k| path.starts_with(k))
+    }
+
+    fn contents(&self, bytes: &[u8]) -> bool {
+        let mark = self.holds.as_bytes();
+        mark.is_empty() || bytes.windows(mark.len()).any(|w| w == mark)
+    }
+}
+
+/// All files that are to be taken. Crates and npm packages have one folder around everything, which is left out.
 ///
 /// # Errors
 /// When it is no such archive, or too much.
-pub fn read(path: &Path, kind: Kind, keeps: &[&str]) -> Result<Files, String> {
+pub fn read(path: &Path, kind: Kind, keep: Keep) -> Result<Files, String> {
     let bytes = std::fs::read(path).map_err(|e| e.to_string())?;
     match kind {
-        Kind::Npm | Kind::Crate => tar(flate2::read::GzDecoder::new(&bytes[..]), keeps, true),
-        Kind::Pypi => zip(&bytes, keeps),
+        Kind::Npm | Kind::Crate => tar(flate2::read::GzDecoder::new(&bytes[..]), keep, true),
+        Kind::Pypi => zip(&bytes, keep),
         Kind::Deb => {
             let (name, data) = member(&bytes, "data.tar").ok_or("there is no data.tar in it")?;
             match name.rsplit('.').next() {
-                Some("xz") => tar(lzma_rust2::XzReader::new(data, false), keeps, false),
-                Some("gz") => tar(flate2::read::GzDecoder::new(data), keeps, false),
-                Some("tar") => tar(data, keeps, false),
+                Some("xz") => tar(lzma_rust2::XzReader::new(data, false), keep, false),
+                Some("gz") => tar(flate2::read::GzDecoder::new(data), keep, false),
+                Some("tar") => tar(data, keep, false),
                 _ => Err(format!("{name} is packed in a way that is not known")),
             }
         }
@@ -55,20 +75,31 @@ fn member<'a>(bytes: &'a [u8], start: &str) -> Option<(String, &'a [u8])> {
     None
 }
 
-fn take(out: &mut Files, total: &mut u64, path: &str, size: u64, from: &mut dyn Read) -> Result<(), String> {
-    *total = total.saturating_add(size);
-    if size > MAX_FILE || *total > MAX_BYTES {
-        return Err(format!("{path} is too large"));
-    }
-    let mut bytes = Vec::new();
-    from.take(MAX_FILE).read_to_end(&mut bytes).map_err(|e| format!("{path}: {e}"))?;
-    out.insert(path.to_owned(), bytes);
-    Ok(())
+/// Files that are taken, and how many bytes they are.
+#[derive(Default)]
+struct Taken {
+    files: Files,
+    total: u64,
 }
 
-fn tar(from: impl Read, keeps: &[&str], folder: bool) -> Result<Files, String> {
+impl Taken {
+    fn take(&mut self, path: &str, from: &mut dyn Read, keep: Keep) -> Result<(), String> {
+        let mut bytes = Vec::new();
+        from.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(|e| format!("{path}: {e}"))?;
+        if keep.contents(&bytes) {
+            self.total = self.total.saturating_add(bytes.len() as u64);
+            if bytes.len() as u64 > MAX_FILE || self.total > MAX_BYTES {
+                return Err(format!("{path} is too large"));
+            }
+            self.files.insert(path.to_owned(), bytes);
+        }
+        Ok(())
+    }
+}
+
+fn tar(from: impl Read, keep: Keep, folder: bool) -> Result<Files, String> {
     let mut archive = tar::Archive::new(from);
-    let (mut out, mut total) = (Files::new(), 0);
+    let mut out = Taken::default();
     for entry in archive.entries().map_err(|e| e.to_string())? {
         let mut entry = entry.map_err(|e| e.to_string())?;
         if !entry.header().entry_type().is_file() {
@@ -77,26 +108,25 @@ fn tar(from: impl Read, keeps: &[&str], folder: bool) -> Result<Files, String> {
         let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
         let path = path.strip_prefix("./").unwrap_or(&path);
         let path = if folder { path.split_once('/').map_or(path, |p| p.1) } else { path };
-        if keeps.iter().any(|k| path.starts_with(k)) {
-            let (path, size) = (path.to_owned(), entry.size());
-            take(&mut out, &mut total, &path, size, &mut entry)?;
+        if keep.path(path) {
+            let path = path.to_owned();
+            out.take(&path, &mut entry, keep)?;
         }
     }
-    Ok(out)
+    Ok(out.files)
 }
 
-fn zip(bytes: &[u8], keeps: &[&str]) -> Result<Files, String> {
+fn zip(bytes: &[u8], keep: Keep) -> Result<Files, String> {
     let mut archive = zip::ZipArchive::new(Cursor::new(bytes)).map_err(|e| e.to_string())?;
-    let (mut out, mut total) = (Files::new(), 0);
+    let mut out = Taken::default();
     for n in 0..archive.len() {
         let mut entry = archive.by_index(n).map_err(|e| e.to_string())?;
         let path = entry.name().to_owned();
-        if entry.is_file() && keeps.iter().any(|k| path.starts_with(k)) {
-            let size = entry.size();
-            take(&mut out, &mut total, &path, size, &mut entry)?;
+        if entry.is_file() && keep.path(&path) {
+            out.take(&path, &mut entry, keep)?;
         }
     }
-    Ok(out)
+    Ok(out.files)
 }
 
 #[cfg(test)]
@@ -115,6 +145,10 @@ mod tests {
         builder.into_inner().unwrap()
     }
 
+    fn keep<'a>(starts: &'a [&'a str]) -> Keep<'a> {
+        Keep { starts, holds: "" }
+    }
+
     #[test]
     fn archives_are_read() {
         let folder = std::env::temp_dir().join(format!("kempe-fetch-archive-{}", std::process::id()));
@@ -124,8 +158,9 @@ mod tests {
         gz.write_all(&tar).unwrap();
         let path = folder.join("a.tgz");
         std::fs::write(&path, gz.finish().unwrap()).unwrap();
-        let files = read(&path, Kind::Npm, &["a/"]).unwrap();
+        let files = read(&path, Kind::Npm, keep(&["a/"])).unwrap();
         assert_eq!(files, Files::from([("a/x.glsl".to_owned(), b"one".to_vec())]));
+        assert!(read(&path, Kind::Npm, Keep { holds: "two", ..keep(&["a/"]) }).unwrap().is_empty());
         let data = tarred(&[("./usr/a", "one")]);
         let mut ar = b"!<arch>\n".to_vec();
         for (name, body) in [("debian-binary", &b"2.0"[..]), ("data.tar", &data)] {
@@ -135,13 +170,13 @@ mod tests {
         }
         let path = folder.join("a.deb");
         std::fs::write(&path, &ar).unwrap();
-        assert_eq!(read(&path, Kind::Deb, &["usr/"]).unwrap().len(), 1);
+        assert_eq!(read(&path, Kind::Deb, keep(&["usr/"])).unwrap().len(), 1);
         // Anything else is an error, never a panic.
         for end in (0..ar.len()).step_by(7) {
             std::fs::write(&path, &ar[..end]).unwrap();
-            let _ = read(&path, Kind::Deb, &["usr/"]);
-            let _ = read(&path, Kind::Pypi, &["usr/"]);
-            let _ = read(&path, Kind::Crate, &["usr/"]);
+            let _ = read(&path, Kind::Deb, keep(&["usr/"]));
+            let _ = read(&path, Kind::Pypi, keep(&["usr/"]));
+            let _ = read(&path, Kind::Crate, keep(&["usr/"]));
         }
         std::fs::remove_dir_all(&folder).unwrap();
     }

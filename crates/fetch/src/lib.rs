@@ -157,10 +157,11 @@ fn one(
     {
         return Ok(Outcome { made: rows.len(), kept: true, same: same(&rows), ..outcome });
     }
+    let keep = archive::Keep { starts: collection.keeps, holds: collection.holds };
     let mut files = Vec::new();
     for source in collection.sources {
         match archives.get(source.archive) {
-            Some(Ok(path)) => match archive::read(path, source.kind, collection.keeps) {
+            Some(Ok(path)) => match archive::read(path, source.kind, keep) {
                 Ok(list) => files.push(list),
                 Err(e) => outcome.missing = Some(format!("{}: {e}", source.archive)),
             },

@@ -42,6 +42,8 @@ pub struct Collection {
     pub sources: &'static [Source],
     /// Starts of the paths that are looked at, all packages together.
     pub keeps: &'static [&'static str],
+    /// What must be in a file that is looked at.
+    pub holds: &'static str,
     pub recipe: MakeRecipe,
 }
 
@@ -133,44 +135,63 @@ pub static COLLECTIONS: &[Collection] = &[
         name: "butterchurn",
         sources: &[PRESETS, BUTTERCHURN],
         keeps: &["presets/converted/", "lib/butterchurn.js"],
+        holds: "",
         recipe: recipes::butterchurn::make,
     },
     Collection {
         name: "gl-transitions",
         sources: &[TRANSITIONS],
         keeps: &["transitions/"],
+        holds: "",
         recipe: recipes::texts::transitions,
     },
     Collection {
         name: "webrender",
         sources: &[WEBRENDER],
         keeps: &["res/"],
+        holds: "",
         recipe: recipes::webrender::make,
     },
-    Collection { name: "vello", sources: &[VELLO], keeps: &["shader/"], recipe: recipes::vello::make },
-    Collection { name: "kiss3d", sources: &[KISS3D], keeps: &["src/"], recipe: recipes::texts::wgsl },
+    Collection {
+        name: "vello",
+        sources: &[VELLO],
+        keeps: &["shader/"],
+        holds: "",
+        recipe: recipes::vello::make,
+    },
+    Collection {
+        name: "kiss3d",
+        sources: &[KISS3D],
+        keeps: &["src/"],
+        holds: "",
+        recipe: recipes::texts::wgsl,
+    },
     Collection {
         name: "ggml-vulkan",
         sources: &[LLAMA],
         keeps: &["llama.cpp/ggml/src/ggml-vulkan/vulkan-shaders/"],
+        holds: "",
         recipe: recipes::texts::ggml_vulkan,
     },
     Collection {
         name: "ncnn",
         sources: &[NCNN],
         keeps: &["ncnn/", "ncnn.libs/"],
+        holds: "",
         recipe: recipes::ncnn::make,
     },
     Collection {
         name: "glmark2",
         sources: &[GLMARK2],
         keeps: &["usr/share/glmark2/shaders/"],
+        holds: "",
         recipe: recipes::texts::glmark2,
     },
     Collection {
         name: "piglit",
         sources: &[PIGLIT],
         keeps: &["usr/lib/x86_64-linux-gnu/piglit/tests/"],
+        holds: "",
         recipe: recipes::shader_test::graphics,
     },
     Collection {
@@ -180,6 +201,7 @@ pub static COLLECTIONS: &[Collection] = &[
             "usr/lib/x86_64-linux-gnu/piglit/tests/",
             "usr/lib/x86_64-linux-gnu/piglit/generated_tests/",
         ],
+        holds: "[compute shader",
         recipe: recipes::shader_test::compute,
     },
     Collection {
@@ -189,24 +211,28 @@ pub static COLLECTIONS: &[Collection] = &[
             "usr/lib/x86_64-linux-gnu/piglit/tests/cl/",
             "usr/lib/x86_64-linux-gnu/piglit/generated_tests/cl/",
         ],
+        holds: "",
         recipe: recipes::kernels::piglit,
     },
     Collection {
         name: "ggml-opencl",
         sources: &[LLAMA],
         keeps: &["llama.cpp/ggml/src/ggml-opencl/kernels/"],
+        holds: "",
         recipe: recipes::kernels::ggml,
     },
     Collection {
         name: "pyclesperanto",
         sources: &[CLESPERANTO],
         keeps: &["pyclesperanto_prototype/"],
+        holds: "",
         recipe: recipes::kernels::clesperanto,
     },
     Collection {
         name: "hashcat",
         sources: &[HASHCAT],
         keeps: &["usr/share/hashcat/OpenCL/"],
+        holds: "",
         recipe: recipes::kernels::hashcat,
     },
 ];

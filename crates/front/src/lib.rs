@@ -108,10 +108,12 @@ pub fn to_spirv_linked(
         let of = |(name, bytes), stage| {
             glsl::to_spirv(name, bytes, &Options { stage: Some(stage), ..options.clone() })
         };
+        let text = fragment.1;
         match (of(vertex, Stage::Vertex), of(fragment, Stage::Fragment)) {
             (Ok((vertex, given)), Ok((mut fragment, also))) => {
                 if !(given && also) {
-                    names::agree(&vertex, &mut fragment, ["main", "main"]);
+                    let said = names::said_inputs(&String::from_utf8_lossy(text));
+                    names::agree(&vertex, &mut fragment, ["main", "main"], &said);
                 }
                 [Ok(vertex), Ok(fragment)]
             }
@@ -166,6 +168,9 @@ pub fn from_spirv(name: &str, words: &[u32], options: &Options) -> Result<Vec<Mo
             Stage::Compute => ExecutionModel::GLCompute,
             Stage::Vertex => ExecutionModel::Vertex,
             Stage::Fragment => ExecutionModel::Fragment,
+            Stage::Geometry => ExecutionModel::Geometry,
+            Stage::TessControl => ExecutionModel::TessellationControl,
+            Stage::TessEval => ExecutionModel::TessellationEvaluation,
         };
         entries.retain(|e| e.model == model as u32);
         if entries.is_empty() {
@@ -175,7 +180,14 @@ pub fn from_spirv(name: &str, words: &[u32], options: &Options) -> Result<Vec<Mo
     }
     let mut modules = Vec::with_capacity(entries.len());
     for e in entries {
-        let known = [ExecutionModel::GLCompute, ExecutionModel::Vertex, ExecutionModel::Fragment];
+        let known = [
+            ExecutionModel::GLCompute,
+            ExecutionModel::Vertex,
+            ExecutionModel::Fragment,
+            ExecutionModel::Geometry,
+            ExecutionModel::TessellationControl,
+            ExecutionModel::TessellationEvaluation,
+        ];
         if !known.iter().any(|m| *m as u32 == e.model) {
             let kind = entry::model_name(e.model);
             return message(format!("{kind} are not supported yet (entry point `{}`)", e.name), "");

@@ -217,6 +217,30 @@ impl Fields<'_> {
     }
 }
 
+/// Names of the inputs that a source in GLSL says the location of; of blocks and structures, the name of the block or structure.
+pub fn said_inputs(text: &str) -> Vec<String> {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let mut out = Vec::new();
+    for (at, word) in text.match_indices("layout") {
+        let before = text[..at].ends_with(is_word);
+        let Some((list, rest)) =
+            text[at + word.len()..].trim_start().strip_prefix('(').and_then(|r| r.split_once(')'))
+        else {
+            continue;
+        };
+        let end = rest.find([';', '{', '=']).unwrap_or(rest.len());
+        let words: Vec<&str> = rest[..end].split(|c| !is_word(c)).filter(|w| !w.is_empty()).collect();
+        let says = list.split(',').any(|p| p.trim_start().starts_with("location"));
+        if before || !says || !words.contains(&"in") {
+            continue;
+        }
+        // Without the sizes of an array behind the name.
+        let named = words.iter().rfind(|w| !w.starts_with(|c: char| c.is_ascii_digit()));
+        out.extend(named.map(|w| (*w).to_owned()));
+    }
+    out
+}
+
 /// What a vertex shader of old versions of GLSL calls what is an input of this name of the fragment shader.
 fn front_of(input: &str) -> Option<&'static str> {
     match input.strip_prefix(crate::LEGACY_PREFIX)? {
@@ -227,8 +251,9 @@ fn front_of(input: &str) -> Option<&'static str> {
 }
 
 /// Gives the inputs of a fragment shader the locations of the outputs with the same name of a vertex shader: for sources
-/// whose locations were given out for each stage alone. Inputs without such an output move behind all outputs.
-pub fn agree(vertex: &[u32], fragment: &mut [u32], entries: [&str; 2]) {
+/// whose locations were given out for each stage alone. Inputs without such an output move behind all outputs; those that `said` names
+/// stay where their source puts them.
+pub fn agree(vertex: &[u32], fragment: &mut [u32], entries: [&str; 2], said: &[String]) {
     let outputs = names(vertex, entries[0], "vertex").outputs;
     let Ok(p) = crate::parse::parse(fragment, &[]) else { return };
     let Some(entry) =
@@ -243,6 +268,9 @@ pub fn agree(vertex: &[u32], fragment: &mut [u32], entries: [&str; 2]) {
             continue;
         }
         let Some(input) = located(&p, g) else { continue };
+        if said.contains(&input.name) {
+            continue;
+        }
         let given = |o: &&Located| o.name == input.name || Some(o.name.as_str()) == front_of(&input.name);
         let location = match outputs.iter().find(given) {
             Some(output) => output.location,

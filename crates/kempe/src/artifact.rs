@@ -62,19 +62,41 @@ struct Form {
     uniforms: Vec<UniformForm>,
     constant_data: String,
     resources: Vec<ResourceForm>,
-    /// Of vertex and fragment programs.
+    /// Of programs of graphics stages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     graphics: Option<graphics::GraphicsForm>,
     stats: StatsForm,
     attempts: u32,
 }
 
-#[derive(Clone, Copy, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum StageForm {
     Vertex,
+    TessControl,
+    TessEval,
+    Geometry,
     Fragment,
     Compute,
+}
+
+impl StageForm {
+    const ALL: [(StageForm, Stage); 6] = [
+        (StageForm::Vertex, Stage::Vertex),
+        (StageForm::TessControl, Stage::TessControl),
+        (StageForm::TessEval, Stage::TessEval),
+        (StageForm::Geometry, Stage::Geometry),
+        (StageForm::Fragment, Stage::Fragment),
+        (StageForm::Compute, Stage::Compute),
+    ];
+
+    fn of(stage: Stage) -> StageForm {
+        StageForm::ALL.iter().find(|row| row.1 == stage).map_or(StageForm::Compute, |row| row.0)
+    }
+
+    fn stage(self) -> Stage {
+        StageForm::ALL.iter().find(|row| row.0 == self).map_or(Stage::Compute, |row| row.1)
+    }
 }
 
 #[derive(Clone, Copy, Serialize, Deserialize)]
@@ -157,6 +179,7 @@ enum UniformKind {
     ImageSize,
     ViewportScale,
     ViewportNear,
+    PatchVertices,
     PushConstant,
     PushConstantsAddress,
     ConstantDataAddress,
@@ -250,6 +273,9 @@ impl From<&StatsForm> for Stats {
 pub fn stage_name(stage: Stage) -> &'static str {
     match stage {
         Stage::Vertex => "vertex",
+        Stage::TessControl => "tess-control",
+        Stage::TessEval => "tess-eval",
+        Stage::Geometry => "geometry",
         Stage::Fragment => "fragment",
         Stage::Compute => "compute",
     }
@@ -266,11 +292,7 @@ pub fn write(artifact: &Artifact) -> String {
         generator: concat!("kempe ", env!("CARGO_PKG_VERSION")).to_owned(),
         target: artifact.target.clone(),
         entry: artifact.entry.clone(),
-        stage: match artifact.stage {
-            Stage::Vertex => StageForm::Vertex,
-            Stage::Fragment => StageForm::Fragment,
-            Stage::Compute => StageForm::Compute,
-        },
+        stage: StageForm::of(artifact.stage),
         threads: artifact.threads,
         single_section: artifact.single_section,
         workgroup_size: artifact.workgroup_size,
@@ -362,6 +384,7 @@ fn write_uniform(source: &UniformSource) -> UniformForm {
             UniformForm { axis: Some(axis), steps: Some(steps), ..form(UniformKind::ViewportScale) }
         }
         UniformWord::ViewportNear => form(UniformKind::ViewportNear),
+        UniformWord::PatchVertices => form(UniformKind::PatchVertices),
         UniformWord::ImageSize { res, element, axis } => {
             UniformForm { size: Some(named(&Axis::ALL, axis)), ..of(UniformKind::ImageSize, res, element) }
         }
@@ -431,8 +454,8 @@ fn convert(form: Form) -> Result<Artifact, ReadError> {
     let stage = form.stage;
     let graphics = match (&form.graphics, stage) {
         (None, StageForm::Compute) => None,
-        (Some(form), StageForm::Vertex | StageForm::Fragment) => Some(graphics::read(form, stage)?),
         (Some(_), StageForm::Compute) => return fail("graphics: does not belong to a compute program"),
+        (Some(form), _) => Some(graphics::read(form, stage.stage())?),
         (None, _) => return fail("graphics: is missing"),
     };
     let count = form.resources.len();
@@ -440,11 +463,7 @@ fn convert(form: Form) -> Result<Artifact, ReadError> {
     let uniforms = form.uniforms.iter().enumerate().map(|(i, u)| read_uniform(i, u, count));
     Ok(Artifact {
         entry: form.entry,
-        stage: match form.stage {
-            StageForm::Vertex => Stage::Vertex,
-            StageForm::Fragment => Stage::Fragment,
-            StageForm::Compute => Stage::Compute,
-        },
+        stage: form.stage.stage(),
         code: code.collect::<Result<_, _>>()?,
         uniforms: uniforms.collect::<Result<_, _>>()?,
         threads: form.threads,
@@ -566,6 +585,7 @@ fn read_uniform(i: usize, form: &UniformForm, resources: usize) -> Result<Unifor
             UniformWord::SamplerState { res, element }
         }
         UniformKind::ViewportNear => UniformWord::ViewportNear,
+        UniformKind::PatchVertices => UniformWord::PatchVertices,
         UniformKind::ViewportScale => match (form.axis, form.steps) {
             (Some(axis @ 0..=2), Some(steps)) => UniformWord::ViewportScale { axis, steps },
             (Some(0..=2), None) => return Err(wrong("`steps` is missing")),

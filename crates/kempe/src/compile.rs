@@ -213,13 +213,13 @@ pub(crate) struct Kind {
 }
 
 /// File extensions of stages, with what they are called in results.
-const STAGES: [(&str, Option<Stage>, &str); 6] = [
-    ("comp", Some(Stage::Compute), "compute"),
-    ("vert", Some(Stage::Vertex), "vertex"),
-    ("frag", Some(Stage::Fragment), "fragment"),
-    ("geom", None, "geometry"),
-    ("tesc", None, "tess-control"),
-    ("tese", None, "tess-eval"),
+const STAGES: [(&str, Stage, &str); 6] = [
+    ("comp", Stage::Compute, "compute"),
+    ("vert", Stage::Vertex, "vertex"),
+    ("frag", Stage::Fragment, "fragment"),
+    ("geom", Stage::Geometry, "geometry"),
+    ("tesc", Stage::TessControl, "tess-control"),
+    ("tese", Stage::TessEval, "tess-eval"),
 ];
 
 /// What HLSL calls its stages in names of files.
@@ -259,22 +259,19 @@ pub(crate) fn kind(source: &Source, bytes: &[u8]) -> Result<Kind, Diagnostic> {
         _ => None,
     };
     let row = match source.stage {
-        Some(stage) => STAGES.iter().find(|row| row.1 == Some(stage)),
+        Some(stage) => STAGES.iter().find(|row| row.1 == stage),
         None => STAGES.iter().find(|row| row.0 == inner),
     };
     let stage_name = row.map_or("", |row| row.2);
     match (language, row) {
         (Some(language), _) => Ok(Kind { language, stage: source.stage, stage_name }),
-        (None, Some(&(_, Some(stage), _))) => {
+        (None, Some(&(_, stage, _))) => {
             let language = if extension == "hlsl" { Language::Hlsl } else { Language::Glsl };
             Ok(Kind { language, stage: Some(stage), stage_name })
         }
-        (None, Some((_, None, what))) => {
-            Err(Diagnostic::error(&source.name, format!("{what} shaders are not supported yet")))
-        }
         (None, None) if bytes.is_empty() => Err(Diagnostic::error(&source.name, "the file is empty")),
         (None, None) => Err(Diagnostic::error(&source.name, "the name does not say what this is")
-            .with_help("GLSL is told by .comp, .vert or .frag or by --stage, HLSL by .hlsl with a stage (.vs.hlsl, .vert.hlsl) or with --stage, WGSL by .wgsl, SPIR-V by .spv")),
+            .with_help("GLSL is told by .comp, .vert, .tesc, .tese, .geom or .frag or by --stage, HLSL by .hlsl with a stage (.vs.hlsl, .vert.hlsl) or with --stage, WGSL by .wgsl, SPIR-V by .spv")),
     }
 }
 
@@ -357,7 +354,7 @@ pub(crate) fn one(name: &str, message: impl Into<String>) -> Diagnostics {
 /// for each target.
 pub fn compile(source: &Source, options: &Options) -> Vec<CompileResult> {
     let asked = options.front.entry.as_deref().filter(|e| *e != "all").unwrap_or_default();
-    let stage = source.stage.and_then(|s| STAGES.iter().find(|row| row.1 == Some(s))).map_or("", |row| row.2);
+    let stage = source.stage.and_then(|s| STAGES.iter().find(|row| row.1 == s)).map_or("", |row| row.2);
     let mut draft = Draft::new(source, asked, stage);
     let each = |f: &dyn Fn(&'static dyn Target) -> CompileResult| -> Vec<CompileResult> {
         options.targets.iter().map(|&target| f(target)).collect()
@@ -427,7 +424,7 @@ pub fn compile(source: &Source, options: &Options) -> Vec<CompileResult> {
         draft.entry = &entry.name;
         draft.stage = entry.stage;
         // Two entry points may share a name when their stages differ.
-        let stage = STAGES.iter().find(|row| row.2 == entry.stage).and_then(|row| row.1);
+        let stage = STAGES.iter().find(|row| row.2 == entry.stage).map(|row| row.1);
         let front = kempe_front::Options { entry: Some(entry.name.clone()), stage, ..options.front.clone() };
         for &target in &options.targets {
             for &variant in stage.map_or(&[Variant::Render][..], |stage| target.variants(stage)) {

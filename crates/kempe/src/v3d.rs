@@ -1,5 +1,6 @@
 //! Broadcom V3D behind [`Target`]. [`stages`]: its graphics programs.
 
+mod primitives;
 mod stages;
 
 use crate::compile::{CodeOptions, Compiled, Keep, Stopwatch, TargetError};
@@ -197,7 +198,10 @@ impl Target for V3d {
     }
 
     fn variants(&self, stage: Stage) -> &'static [Variant] {
-        if stage == Stage::Vertex { &[Variant::Render, Variant::Binning] } else { &[Variant::Render] }
+        match stage {
+            Stage::Vertex | Stage::TessEval | Stage::Geometry => &[Variant::Render, Variant::Binning],
+            Stage::Compute | Stage::Fragment | Stage::TessControl => &[Variant::Render],
+        }
     }
 
     fn run_stage(

@@ -6,13 +6,15 @@ use std::path::{Path, PathBuf};
 const NEUTRAL: [&str; 6] = ["ir", "opt", "ra", "mir", "corpus", "report"];
 
 /// Rooms, each with the rooms that it may use.
-const MAY_USE: [(&str, &[&str]); 6] = [
+const MAY_USE: [(&str, &[&str]); 8] = [
     ("ir", &[]),
     ("ra", &[]),
     ("front", &["ir"]),
     ("opt", &["ir"]),
     ("mir", &["ir", "ra"]),
     ("v3d", &["ir", "opt", "ra", "mir"]),
+    ("fetch", &["ir", "front"]),
+    ("shader-test", &["kempe"]),
 ];
 
 fn room(name: &str) -> PathBuf {

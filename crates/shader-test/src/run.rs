@@ -100,7 +100,7 @@ fn prepare(test: &ShaderTest) -> Result<Vec<(&Line, Command)>, String> {
     let commands: Vec<(&Line, Command)> = test
         .test
         .iter()
-        .map(|line| command::parse(line).map(|c| (line, c)).map_err(|what| format!("`{what}`")))
+        .map(|line| command::parse(line).map(|c| (line, c)).map_err(|what| format!("the line {what}")))
         .collect::<Result<_, _>>()?;
     let draws = commands.iter().any(|(_, c)| matches!(c, Command::Rect { .. } | Command::Arrays { .. }));
     let memory = |c: &Command| {

@@ -4,7 +4,7 @@ use crate::command::{Class, Number};
 use kempe::draw::picture::Surface;
 use kempe::exec::{BufferInput, ImageInput, Inputs, SamplerInput};
 use kempe::ir::image::{Component, Format, ImageDesc, ImageInfo};
-use kempe::ir::sample::{Filter, Sampler};
+use kempe::ir::sample::{Filter, Sampler, Wrap};
 use kempe::ir::{ResKind, Resource, Type};
 use kempe::link::{LEGACY_PREFIX, Linked};
 use std::collections::BTreeMap;
@@ -36,13 +36,11 @@ const COUNTERS: &str = "gl_AtomicCounterBlock";
 /// Largest buffer that is made for a binding.
 const MAX_BUFFER: u32 = 1 << 24;
 
-/// `name[k]` as name and k; the name itself otherwise.
-fn indexed(name: &str) -> (&str, usize) {
-    let parts = name.strip_suffix(']').and_then(|n| n.rsplit_once('['));
-    match parts.and_then(|(base, k)| Some((base, k.parse().ok()?))) {
-        Some(parts) => parts,
-        None => (name, 0),
-    }
+/// `a[k]` and `a[k].b` as the name without its only index, and k.
+fn indexed(name: &str) -> Option<(String, usize)> {
+    let (before, rest) = name.split_once('[')?;
+    let (k, behind) = rest.split_once(']')?;
+    (!behind.contains('[')).then_some((format!("{before}{behind}"), k.parse().ok()?))
 }
 
 /// Column-major.
@@ -66,10 +64,8 @@ impl State {
     pub fn set_uniform(&mut self, name: &str, class: Class, scalars: usize, values: &[Number]) {
         // The whole name may be that of a field that is part of an array; it is looked for with and without its index.
         let set = Set { class, values: values.to_vec() };
-        let (base, k) = indexed(name);
-        if base != name {
-            let of = self.uniforms.entry(base.to_owned()).or_default();
-            of.insert(k.saturating_mul(scalars), set.clone());
+        if let Some((base, k)) = indexed(name) {
+            self.uniforms.entry(base).or_default().insert(k.saturating_mul(scalars), set.clone());
         }
         self.uniforms.entry(name.to_owned()).or_default().insert(0, set);
     }
@@ -108,8 +104,8 @@ impl State {
         })
     }
 
-    /// Writes the uniforms of one block.
-    fn fill(&self, place: (u32, u32), stage: &Linked, bytes: &mut [u8]) {
+    /// Writes the uniforms of one block, which is called `block`.
+    fn fill(&self, place: (u32, u32), block: &str, stage: &Linked, bytes: &mut [u8]) {
         let mut put = |offset: u32, word: &[u8]| {
             let at = offset as usize;
             if let Some(slot) = bytes.get_mut(at..at + word.len()) {
@@ -124,8 +120,8 @@ impl State {
                     put(offset, &(m[k / rows][k % rows] as f32).to_le_bytes());
                 }
             }
-            let long = format!("{}.{}", f.variable, f.name);
-            for sets in [&long, &f.name].into_iter().filter_map(|name| self.uniforms.get(name)) {
+            let [long, of_block] = [&f.variable, block].map(|b| format!("{b}.{}", f.name));
+            for sets in [&of_block, &long, &f.name].into_iter().filter_map(|name| self.uniforms.get(name)) {
                 for (first, set) in sets {
                     for (&offset, v) in f.offsets.iter().skip(*first).zip(&set.values) {
                         match (f.ty, set.class) {
@@ -145,17 +141,22 @@ impl State {
         }
     }
 
+    /// The binding that the test means: a block that says none has got a number here, and is at 0 in OpenGL.
+    fn buffer_at(&self, binding: u32) -> u32 {
+        if self.buffers.contains_key(&binding) { binding } else { 0 }
+    }
+
     fn buffer(&self, r: &Resource, name: &str, stage: &Linked) -> Vec<u8> {
         let mut bytes = if name.starts_with(COUNTERS) {
             self.counters.iter().flat_map(|c| c.to_le_bytes()).collect()
         } else if r.kind == ResKind::StorageBuffer {
-            self.buffers.get(&r.binding).cloned().unwrap_or_default()
+            self.buffers.get(&self.buffer_at(r.binding)).cloned().unwrap_or_default()
         } else {
             Vec::new()
         };
         let least = r.size.saturating_add(r.tail_stride).min(MAX_BUFFER) as usize;
         bytes.resize(bytes.len().max(least), 0);
-        self.fill((r.set, r.binding), stage, &mut bytes);
+        self.fill((r.set, r.binding), name, stage, &mut bytes);
         bytes
     }
 
@@ -219,6 +220,7 @@ impl State {
                             magnify: filter,
                             minify: filter,
                             mip: Filter::Nearest,
+                            wrap: [Wrap::Clamp; 3],
                             ..Sampler::default()
                         };
                         inputs.samplers.push(SamplerInput { set, binding, element, sampler });
@@ -237,7 +239,7 @@ impl State {
             if name.starts_with(COUNTERS) {
                 self.counters =
                     o.bytes.chunks_exact(4).map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]])).collect();
-            } else if let Some(buffer) = self.buffers.get_mut(&b.binding) {
+            } else if let Some(buffer) = self.buffers.get_mut(&self.buffer_at(b.binding)) {
                 buffer.clone_from(&o.bytes);
             }
         }

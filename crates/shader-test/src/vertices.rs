@@ -29,10 +29,13 @@ fn usual(name: &str) -> [u32; 4] {
 
 /// Everything with its usual value, for so many vertices.
 fn usual_attributes(vertex: &Linked, count: usize) -> Vec<(u8, Vec<[u32; 4]>)> {
-    let mut out = Vec::new();
+    let mut out: Vec<(u8, Vec<[u32; 4]>)> = Vec::new();
     for input in &vertex.names.inputs {
         for location in input.location..input.location.saturating_add(input.count) {
-            if let Ok(location) = u8::try_from(location) {
+            // Several inputs may share a location.
+            if let Ok(location) = u8::try_from(location)
+                && out.iter().all(|(other, _)| *other != location)
+            {
                 out.push((location, vec![usual(&input.name); count]));
             }
         }
@@ -163,8 +166,9 @@ pub fn table(vertex: &Linked, lines: &[Line], mode: Mode, first: u32, count: u32
             (2..count).map(|k| if k % 2 == 0 { [k - 2, k - 1, k] } else { [k - 1, k - 2, k] }).collect()
         }
         Mode::Fan => (2..count).map(|k| [0, k - 1, k]).collect(),
+        // The last corner, which flat values come from, is the last of both.
         Mode::Quads => (0..count / 4)
-            .flat_map(|k| [[4 * k, 4 * k + 1, 4 * k + 2], [4 * k, 4 * k + 2, 4 * k + 3]])
+            .flat_map(|k| [[4 * k, 4 * k + 1, 4 * k + 3], [4 * k + 1, 4 * k + 2, 4 * k + 3]])
             .collect(),
     };
     let triangles = triangles.into_iter().map(|t| t.map(|k| k + first)).collect();

@@ -93,10 +93,48 @@ fn what_is_not_done_is_said() {
     );
     passes(&draw);
     skip(&draw.replace("[fragment shader]", "[geometry shader]\n[fragment shader]"), "[geometry shader]");
-    skip(&format!("{draw}enable GL_BLEND\n"), "`enable GL_BLEND`");
+    skip(&format!("{draw}enable GL_BLEND\n"), "enable GL_BLEND");
     skip(&format!("{draw}link error\n"), "expects an error");
     skip(&draw.replace("void main", "uniform float x = 1.0;\nvoid main"), "initial values");
     skip("[test]\nprobe all rgb 1 1 1\n", "stages");
     let Verdict::Refused(why) = verdict(&draw.replace("vec4(1.0)", "vec4(undeclared)")) else { panic!() };
     assert!(why.contains("undeclared"), "{why}");
+}
+
+/// A flat value comes from the last vertex; primitives are counted from 0 in each instance.
+#[test]
+fn flat_values_come_from_the_last_vertex() {
+    passes(
+        "[require]\nGLSL >= 1.50\nSIZE 4 4\n[vertex shader]\nin vec4 place; flat out int n;\nvoid main() { gl_Position = place; n = gl_VertexID; }\n\
+        [fragment shader]\nflat in int n; out vec4 c;\nvoid main() { c = vec4(n == gl_PrimitiveID + 2, gl_PrimitiveID == 1, 0.0, 1.0); }\n\
+        [vertex data]\nplace/float/2\n-1 -1\n1 -1\n1 1\n-1 1\n[test]\ndraw arrays instanced GL_TRIANGLE_FAN 0 4 2\nprobe rgb 3 0 1 0 0\nprobe rgb 0 3 1 1 0\n",
+    );
+}
+
+/// Names of blocks, buffers without a number, samplers in structures, inputs that share a location.
+#[test]
+fn what_is_bound_by_name() {
+    passes(&format!("{FRAGMENT}#extension GL_ARB_uniform_buffer_object : enable\nuniform B {{ vec4 a; }} b;\nvoid main() {{ gl_FragColor = b.a; }}\n[test]\nuniform vec4 B.a 1 0 1 1\ndraw rect -1 -1 2 2\nprobe all rgb 1 0 1\n").replace("1.10", "1.50"));
+    passes(
+        "[require]\nGLSL >= 4.30\n[compute shader]\nlayout(local_size_x = 1) in; uniform uint v; layout(std430) buffer B { uint b; };\nvoid main() { b = v; }\n[test]\nssbo 0 4\nuniform uint v 9\ncompute 1 1 1\nprobe ssbo uint 0 0 == 9\n",
+    );
+    passes(&format!("{FRAGMENT}#extension GL_ARB_gpu_shader5 : enable\nstruct S {{ sampler2D t; }}; uniform S s[2]; uniform int n;\nvoid main() {{ gl_FragColor = texture(s[n].t, vec2(0.75, 0.25)); }}\n[test]\n\
+        uniform int s[0].t 1\nuniform int s[1].t 0\ntexture rgbw 0 (8, 8)\ntexture checkerboard 1 0 (8, 8) (0, 0, 1, 1) (0, 0, 1, 1)\n\
+        uniform int n 0\ndraw rect -1 -1 2 2\nprobe all rgb 0 0 1\nuniform int n 1\ndraw rect -1 -1 2 2\nprobe all rgb 0 1 0\n").replace("1.10", "1.50"));
+    passes(
+        "[require]\nGLSL >= 1.50\nSIZE 4 4\n[vertex shader]\n#extension GL_ARB_enhanced_layouts : require\n#extension GL_ARB_explicit_attrib_location : require\n\
+        layout(location = 0) in vec3 vertex; layout(location = 1, component = 1) in vec3 gba; layout(location = 1) in float red; out vec4 v;\nvoid main() { gl_Position = vec4(vertex, 1.0); v = vec4(red, gba); }\n\
+        [fragment shader]\nin vec4 v; out vec4 c;\nvoid main() { c = v; }\n[vertex data]\nvertex/float/3 gba/float/4\n-1 -1 0 0.25 0.5 0.75 1\n3 -1 0 0.25 0.5 0.75 1\n-1 3 0 0.25 0.5 0.75 1\n\
+        [test]\ndraw arrays GL_TRIANGLES 0 3\nprobe all rgba 0.25 0.5 0.75 1\n",
+    );
+}
+
+/// Where the stages say locations, these count, not names.
+#[test]
+fn stages_meet_by_location_where_they_say_it() {
+    passes(&"[require]\nGLSL >= 1.50\nSIZE 4 4\n[vertex shader]\n#extension GL_ARB_separate_shader_objects : require\nin vec4 piglit_vertex;\n\
+        layout(location = 0) out vec4 a; layout(location = 2) out B { vec4 x; } b; out float c;\n\
+        void main() { gl_Position = piglit_vertex; a = vec4(1, 0, 0, 1); b.x = vec4(0, 1, 0, 1); c = 0.5; }\n\
+        [fragment shader]\n#extension GL_ARB_separate_shader_objects : require\nin float c; layout(location = 2) in A { vec4 x; } a; layout(location = 0) in vec4 b; out vec4 o;\n\
+        void main() { o = vec4(b.r, a.x.g, c, 1.0); }\n[test]\ndraw rect -1 -1 2 2\nprobe all rgb 1 1 0.5\n".replace("B {", "K {").replace("A {", "K {"));
 }

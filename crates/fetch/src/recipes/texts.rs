@@ -85,7 +85,7 @@ pub fn ggml_vulkan(_: &Package) -> Result<Box<dyn Recipe>, String> {
         },
         assemble: |package, candidate| {
             let mut parts = candidate.original.split(" -D");
-            let text = package.text(parts.next().unwrap_or_default())?;
+            let text = package.text(parts.next().unwrap_or_default().trim())?;
             let define = |d: &str| match d.split_once('=') {
                 Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
                 None => (d.to_owned(), None),

@@ -39,7 +39,9 @@ impl Lower<'_, '_> {
         let float = self.ty_of(v);
         match self.m.stage {
             Stage::Fragment => self.op([Op::Ddx, Op::Ddy][axis], float, &[v]),
-            Stage::Vertex => self.err("derivatives are not supported in vertex shaders"),
+            Stage::Vertex | Stage::Geometry | Stage::TessControl | Stage::TessEval => {
+                self.err("derivatives are not supported in this stage")
+            }
             Stage::Compute => {
                 let step = self.quad_steps()?[axis];
                 self.m.uses_subgroups = true;

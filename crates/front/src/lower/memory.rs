@@ -250,6 +250,7 @@ impl Lower<'_, '_> {
             Base::Value(v) => v,
             Base::Builtin(_) => return self.err("the address of a built-in variable is not supported"),
             Base::Buffers(_) => return self.err("an array of buffers needs an index"),
+            Base::Interface(_) => return self.err("what a stage is given or gives has no address"),
         };
         let offset = (ptr.offset as i64).wrapping_add(offset) as i32;
         if ptr.index.is_none() && offset == 0 {
@@ -271,6 +272,9 @@ impl Lower<'_, '_> {
     fn step(&mut self, ptr: &mut Ptr, index: u32, stride: u64) -> Res<()> {
         if matches!(ptr.base, Base::Buffers(_)) {
             return self.err("an array of buffers needs an index");
+        }
+        if matches!(ptr.base, Base::Interface(_)) {
+            return self.err("what a stage is given or gives has no address");
         }
         if let Some(k) = self.p.int_const(index) {
             let Some(offset) = k
@@ -353,6 +357,10 @@ impl Lower<'_, '_> {
             ptr.buffer = Some((res, Some(element)));
         }
         for &k in indexes {
+            if matches!(ptr.base, Base::Interface(_)) {
+                ptr = self.step_into(ptr, k)?;
+                continue;
+            }
             let info = self.lay.infos[ptr.lay as usize];
             match info.lay {
                 Lay::Struct { first, n } => {
@@ -408,6 +416,9 @@ impl Lower<'_, '_> {
     pub(super) fn load(&mut self, ptr: &Ptr, lay: LayId, offset: i64, out: &mut Vec<Value>) -> Res<()> {
         if self.is_nothing(lay) {
             return self.err_opaque(lay);
+        }
+        if let Base::Interface(n) = ptr.base {
+            return self.load_interface(n, out);
         }
         match self.lay.infos[lay as usize].lay {
             Lay::Scalar(ty) => self.load_some(ptr, ty, offset, 1, out),
@@ -493,6 +504,9 @@ impl Lower<'_, '_> {
     pub(super) fn store(&mut self, ptr: &Ptr, lay: LayId, offset: i64, data: &mut &[Value]) -> Res<()> {
         if self.is_nothing(lay) {
             return self.err_opaque(lay);
+        }
+        if let Base::Interface(n) = ptr.base {
+            return self.store_interface(n, data);
         }
         match self.lay.infos[lay as usize].lay {
             Lay::Scalar(ty) => self.store_some(ptr, ty, offset, 1, data),

@@ -15,6 +15,7 @@ mod control;
 mod derivatives;
 mod glsl450;
 mod images;
+mod interface;
 mod interpolate;
 mod math;
 mod memory;
@@ -97,6 +98,8 @@ pub enum Base {
     Builtin(u32),
     /// An array of buffers, before an index has chosen one.
     Buffers(ir::Res),
+    /// Something of the interface that belongs to vertices or to the patch.
+    Interface(u32),
 }
 
 /// A pointer that has not been computed yet: `base + index * scale + offset`.
@@ -136,6 +139,7 @@ pub struct Lower<'p, 'w> {
     vals: Vec<Val>,
     pool: Vec<Value>,
     ptrs: Vec<Ptr>,
+    io_ptrs: Vec<interface::IoPtr>,
     handles: Vec<images::Handle>,
     /// By global variable.
     global_ptrs: Vec<Option<Ptr>>,
@@ -199,6 +203,9 @@ pub fn lower(p: &Parsed, entry: &crate::parse::Entry) -> Res<Module> {
     let stage = match ExecutionModel::from_u32(entry.model) {
         Some(ExecutionModel::Vertex) => ir::Stage::Vertex,
         Some(ExecutionModel::Fragment) => ir::Stage::Fragment,
+        Some(ExecutionModel::Geometry) => ir::Stage::Geometry,
+        Some(ExecutionModel::TessellationControl) => ir::Stage::TessControl,
+        Some(ExecutionModel::TessellationEvaluation) => ir::Stage::TessEval,
         _ => ir::Stage::Compute,
     };
     let mut m = Module::new(&entry.name, stage);
@@ -206,6 +213,7 @@ pub fn lower(p: &Parsed, entry: &crate::parse::Entry) -> Res<Module> {
         ir::Stage::Compute => m.workgroup_size = crate::entry::workgroup_size(p, entry)?,
         ir::Stage::Fragment => m.fragment = stages::fragment_modes(p, entry)?,
         ir::Stage::Vertex => {}
+        _ => m.primitive = interface::primitive_modes(p, entry, stage)?,
     }
     let cur = m.func.add_block();
     let derivatives = match stage {
@@ -227,6 +235,7 @@ pub fn lower(p: &Parsed, entry: &crate::parse::Entry) -> Res<Module> {
         vals: vec![Val { epoch: 0, ty: 0, start: 0, len: 0 }; p.defs.len()],
         pool: Vec::new(),
         ptrs: Vec::new(),
+        io_ptrs: Vec::new(),
         handles: Vec::new(),
         global_ptrs: vec![None; p.globals.len()],
         const_vars: FxHashMap::default(),
@@ -660,6 +669,7 @@ impl<'p, 'w> Lower<'p, 'w> {
                     || self.composite_inst(i, op)?
                     || self.atomic_inst(i, op)?
                     || self.stage_inst(i, op)?
+                    || self.vertex_inst(i, op)?
                     || self.subgroup_inst(i, op)?
                     || self.derivative_inst(i, op)?
                     || self.arith_inst(i, op)?

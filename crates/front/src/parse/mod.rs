@@ -168,6 +168,7 @@ pub mod fact {
     pub const NO_PERSPECTIVE: u16 = 4096;
     pub const CENTROID: u16 = 8192;
     pub const SAMPLE: u16 = 16384;
+    pub const PATCH: u16 = 32768;
     pub const FLAGS: u16 = NO_CONTRACTION | RELAXED | NO_SIGNED_WRAP | NO_UNSIGNED_WRAP | FAST;
 }
 

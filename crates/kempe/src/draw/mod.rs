@@ -41,7 +41,7 @@ const CHUNK: usize = 1 << 14;
 /// The interface that shaders were written for.
 ///
 /// Both agree on which row of pixels is y = -1. Vulkan counts rows from the top, OpenGL from the bottom, so what turns one way in
-/// one turns the other way in the other.
+/// one turns the other way in the other. What is not interpolated comes from the first vertex in Vulkan, from the last in OpenGL.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Space {
     /// Depth in clip space from 0 to w.
@@ -133,7 +133,9 @@ pub fn draw(d: &Draw, surface: &mut Surface) -> Result<Counts, RunError> {
     let mut batch = Batch::new(d, &varyings, viewport);
     for instance in 0..u64::from(d.instances) {
         for (n, triangle) in d.triangles.iter().enumerate() {
-            let at = triangle.map(|k| instance * per_instance + u64::from(k));
+            let [a, b, c] = *triangle;
+            let first = if d.space == Space::OpenGl { [c, a, b] } else { [a, b, c] };
+            let at = first.map(|k| instance * per_instance + u64::from(k));
             let three = at.map(|k| corners.get(k as usize).copied());
             let [Some(a), Some(b), Some(c)] = three else {
                 return setup("a triangle has a vertex that is not there".to_owned());
@@ -143,9 +145,8 @@ pub fn draw(d: &Draw, surface: &mut Surface) -> Result<Counts, RunError> {
             primitive.front ^= d.space == Space::OpenGl;
             let mut quads = Vec::new();
             primitive.quads(|q| quads.extend(looked_at(&q).then_some(q)));
-            let number = (instance * d.triangles.len() as u64 + n as u64) as u32;
             for four in quads.chunks(LANES / 4) {
-                batch.push(&primitive, at, number, four);
+                batch.push(&primitive, at, n as u32, four);
                 if batch.len() >= CHUNK {
                     batch.flush(surface, &mut counts)?;
                 }

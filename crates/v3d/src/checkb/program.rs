@@ -34,10 +34,18 @@ pub(super) enum EffectKind {
         setup: Option<u8>,
         value: Term,
     },
-    /// A row that a vertex program gives.
+    /// A row that the program gives.
     Row {
-        row: u32,
+        op: Op,
+        row: Term,
         value: Term,
+        condition: Option<Term>,
+    },
+    /// One that it reads back: row and, of a vertex, its number.
+    RowRead {
+        op: Op,
+        row: Term,
+        vertex: Option<Term>,
     },
     /// The wait for these writes.
     RowsDone,
@@ -93,9 +101,16 @@ impl Effect {
             | (EffectKind::Access(a), EffectKind::Samples { .. }) => a.asks_samples(),
             (EffectKind::Samples { .. } | EffectKind::Tile { .. }, EffectKind::Samples { .. })
             | (EffectKind::Samples { .. } | EffectKind::Tile { .. }, EffectKind::Tile { .. }) => true,
-            (EffectKind::Row { row: a, .. }, EffectKind::Row { row: b, .. }) => a == b,
-            (EffectKind::Row { .. } | EffectKind::RowsDone, EffectKind::RowsDone)
-            | (EffectKind::RowsDone, EffectKind::Row { .. }) => true,
+            // Rows that are the same in all lanes are known: one term is one row.
+            (
+                EffectKind::Row { op: Op::Stvpmv, row: a, .. },
+                EffectKind::Row { op: Op::Stvpmv, row: b, .. },
+            ) => a == b,
+            (EffectKind::RowRead { .. }, EffectKind::RowRead { .. }) => false,
+            (
+                EffectKind::Row { .. } | EffectKind::RowRead { .. } | EffectKind::RowsDone,
+                EffectKind::Row { .. } | EffectKind::RowRead { .. } | EffectKind::RowsDone,
+            ) => true,
             _ => false,
         }
     }
@@ -561,6 +576,7 @@ fn instruction(
             results.push(graphics::varying(v, how, i, id, &mut uses)?);
         }
         MInst::VertexOutput { .. }
+        | MInst::RowRead { .. }
         | MInst::VertexWait
         | MInst::SetSamples { .. }
         | MInst::MaskSamples

@@ -403,7 +403,7 @@ impl Values {
             Spread(true, _) | One(Op::Ballot | Op::Bcastf | Op::Alleq | Op::Allfeq, ..) => true,
             Undefined | Payload(_) | Param(..) | Loaded(..) | Samples(..) | Unknown(..) | Zero(_) => false,
             // One row, but a column for each lane (12.3).
-            One(op, ..) if op.is_vpm_read() => false,
+            One(op, ..) | Two(op, ..) if op.is_vpm_read() => false,
             v => v.children().iter().all(|&c| self.is_uniform(c)),
         }
     }

@@ -381,7 +381,7 @@ impl Machine<'_> {
         // Helpers of a live quad count (docs/graphics.md).
         let ignored = match self.p.stage {
             Stage::Fragment => MsfIgnore::Quads,
-            Stage::Compute | Stage::Vertex => MsfIgnore::Lanes,
+            _ => MsfIgnore::Lanes,
         };
         if !lane0 && b.msfign != ignored {
             return self.stop("a branch that asks other lanes");
@@ -582,7 +582,8 @@ impl Machine<'_> {
                     Rtop::Lost => self.unknown(),
                 }
             }
-            Op::Msf | Op::Setmsf | Op::LdvpmvIn | Op::Stvpmv | Op::Vpmwt => self.of_stage(p, cond, &s)?,
+            Op::Msf | Op::Setmsf | Op::Vpmwt => self.of_stage(p, cond, &s)?,
+            op if op.is_vpm_read() || op.is_vpm_write() => self.of_stage(p, cond, &s)?,
             op if op.has_effect() || !is_made(self.p.stage, op) || op == Op::Nop => {
                 return self.stop(format!("{} is not made", op.name()));
             }

@@ -598,9 +598,14 @@ impl<'a> Expander<'a> {
                 let w = (how == Interpolation::Smooth).then(|| uses.next());
                 self.varying(how, w, def(&defs)?);
             }
-            MInst::VertexOutput { src } => {
+            MInst::VertexOutput { op, src, test, .. } => {
+                let cond = test.map(|t| self.test(&t, &mut uses));
                 let s = [uses.take(src[0]), uses.take(src[1])];
-                self.emit_part(Part::new(Op::Stvpmv, Dest::NOP, s[0], s[1]));
+                self.emit_part(under(Part::new(op, Dest::NOP, s[0], s[1]), cond));
+            }
+            MInst::RowRead { op, src } => {
+                let s = [uses.take(src[0]), uses.take(src[1])];
+                self.emit_part(Part::new(op, dest(def(&defs)?.1), s[0], s[1]));
             }
             MInst::VertexWait => {
                 self.emit_part(Part::new(Op::Vpmwt, Dest::NOP, Source::None, Source::None));

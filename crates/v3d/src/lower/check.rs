@@ -118,7 +118,7 @@ pub fn check(m: &Module) -> Result<(), String> {
                         Builtin::LaneId | Builtin::ThreadId | Builtin::PointCoord(_) | Builtin::PrimitiveId
                     )
                 ),
-                Op::Input | Op::Output => matches!(ty, Type::I32 | Type::F32),
+                Op::Input | Op::Output | Op::ReadOutput => matches!(ty, Type::I32 | Type::F32),
                 Op::Demote | Op::IsHelper => true,
                 Op::Ddx | Op::Ddy => ty == Type::F32,
                 _ => false,

@@ -643,8 +643,9 @@ impl PairOf {
         match self.stage {
             Stage::Compute => {}
             Stage::Fragment => return Fragments::new(&self.uniforms).run(version, text).0.outcome.result,
-            Stage::Vertex => {
-                let batch = VertexBatch { lanes: 0xffff, rows: vec![[0; LANES]] };
+            // No rule is about the other stages alone.
+            _ => {
+                let batch = VertexBatch { lanes: 0xffff, rows: vec![[0; LANES]], ..VertexBatch::default() };
                 return vertices(version, text, &self.uniforms, &batch, 8).outcome.result;
             }
         }
