@@ -7,11 +7,12 @@
 mod consts;
 mod decor;
 mod function;
+mod image;
 
 use crate::arith::{self, ConstArith};
 use crate::reader::{Header, Inst, Res, error, error_help, header, inst, op_name};
-use kempe_ir::image::{Component, Dim, Format};
-use kempe_ir::{ImageInfo, Space, Type};
+pub use image::ImageTy;
+use kempe_ir::{Space, Type};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use spirv::{Decoration, Op, StorageClass};
@@ -27,9 +28,6 @@ const MAX_GROUP_DECORATIONS: usize = 1 << 20;
 
 /// DebugSource of NonSemantic.Shader.DebugInfo.100.
 const DEBUG_SOURCE: u32 = 35;
-/// Dimension of attachments (SPIR-V 3.8).
-const SUBPASS: u32 = 6;
-
 /// Index into [`Parsed::types`].
 pub type TyId = u32;
 
@@ -84,19 +82,6 @@ pub enum Ty {
     Opaque {
         what: &'static str,
     },
-}
-
-/// An image type.
-#[derive(Clone, Copy, Debug)]
-pub struct ImageTy {
-    /// What the program declares, or what is not supported about it.
-    pub info: Result<ImageInfo, &'static str>,
-    /// Read and written texel by texel, without a sampler.
-    pub storage: bool,
-    /// An attachment of the pass, read where the fragment is.
-    pub subpass: bool,
-    /// Coordinates of lookups count texels (rectangles).
-    pub pixels: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -500,54 +485,6 @@ impl<'a> Parsed<'a> {
     /// The name of an id, or its number.
     pub fn label(&self, id: u32) -> String {
         self.name(id).map_or_else(|| format!("%{id}"), |n| format!("`{n}`"))
-    }
-
-    /// OpTypeImage: sampled type, dimension, depth, arrayed, multisampled, sampled, format.
-    fn image_type(&self, i: &Inst) -> Res<ImageTy> {
-        let sampled = self.type_of_id(i.at, i.w(2)?)?;
-        let subpass = i.w(3)? == SUBPASS;
-        // An attachment is only read.
-        let storage = i.w(7)? == 2 && !subpass;
-        let component = match self.ty(sampled) {
-            Ty::Float { bits: 32 } => Some(Component::F32),
-            Ty::Int { bits: 32, signed: true } => Some(Component::I32),
-            Ty::Int { bits: 32, signed: false } => Some(Component::U32),
-            _ => None,
-        };
-        let dim = match i.w(3)? {
-            0 => Some(Dim::D1),
-            1 | 4 => Some(Dim::D2),
-            2 => Some(Dim::D3),
-            3 => Some(Dim::Cube),
-            5 => Some(Dim::Buffer),
-            SUBPASS => Some(Dim::D2),
-            _ => None,
-        };
-        // 0: none.
-        let format = match i.w(8)? {
-            0 => Some(None),
-            n => Format::ALL.get(n as usize - 1).map(|&f| Some(f)),
-        };
-        let info = match (component, dim, format) {
-            (None, ..) => Err("images of components that are not 32 bits wide"),
-            (_, None, _) => Err("images of this shape"),
-            (.., None) => Err("images of this format"),
-            (Some(component), Some(dim), Some(format)) => {
-                if format.is_some_and(|f| f.component() != component) {
-                    Err("images whose format is of another component type")
-                } else {
-                    Ok(ImageInfo {
-                        dim,
-                        arrayed: i.w(5)? != 0,
-                        multisampled: i.w(6)? != 0,
-                        depth: i.w(4)? == 1,
-                        component,
-                        format,
-                    })
-                }
-            }
-        };
-        Ok(ImageTy { info, storage, subpass, pixels: i.w(3)? == 4 })
     }
 
     fn add_type(&mut self, i: &Inst, ty: Ty, leaves: u64, depth: u32) -> Res<()> {

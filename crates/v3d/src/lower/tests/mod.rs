@@ -803,7 +803,7 @@ fn refuses_what_it_cannot_do() {
     };
     let f64s = error(&|b| {
         let v = b.constant(Type::F64, 0);
-        b.op(Op::Fadd, Type::F64, &[v, v]);
+        b.op(Op::Fsin, Type::F64, &[v]);
     });
     assert!(f64s.contains("64-bit float"), "{f64s}");
     let atomic = error(&|b| {
@@ -821,12 +821,13 @@ fn refuses_what_it_cannot_do() {
     warned.workgroup_size = [512, 1, 1];
     assert!(lower(&mut warned, Version::V42, &Shape::default()).unwrap().warnings[0].contains("at most 256"));
     let mut layered = module();
-    layered.stage = Stage::Fragment;
+    layered.stage = Stage::Vertex;
     layered.workgroup_size = [1, 1, 1];
     let entry = layered.func.layout[0];
     let mut b = Builder::new(&mut layered.func, entry);
     let io = kempe_ir::io::IoImm::new(kempe_ir::io::Slot::Layer, 0);
-    b.inst(Op::Input, Type::I32, Imm::Io(io), &[], &[Type::I32]);
+    let first = b.i32(0);
+    b.inst(Op::Output, Type::I32, Imm::Io(io), &[first], &[]);
     b.ret();
     let message = lower(&mut layered, Version::V42, &Shape::default()).unwrap_err().message;
     assert!(message.contains("layers"), "{message}");
