@@ -35,6 +35,8 @@ pub struct Field {
     pub name: String,
     /// Name of the variable.
     pub variable: String,
+    /// Name of its block.
+    pub block: String,
     /// `None`: push constants.
     pub place: Option<(u32, u32)>,
     pub ty: Type,
@@ -65,7 +67,14 @@ fn read(words: &[u32], entry: &str, stage: &str) -> Res<Names> {
     else {
         return Ok(out);
     };
-    let mut fields = Fields { p: &p, lay: Layouts::default(), members, left: MAX_SCALARS, out: Vec::new() };
+    let mut fields = Fields {
+        p: &p,
+        block: String::new(),
+        lay: Layouts::default(),
+        members,
+        left: MAX_SCALARS,
+        out: Vec::new(),
+    };
     for g in &p.globals {
         let number = |kind| p.numbers.get(&(g.id, kind)).copied();
         match StorageClass::from_u32(g.class) {
@@ -131,6 +140,8 @@ fn member_names(words: &[u32]) -> Res<FxHashMap<(u32, u32), String>> {
 
 struct Fields<'a> {
     p: &'a Parsed<'a>,
+    /// Name of the block that is walked.
+    block: String,
     lay: Layouts,
     members: FxHashMap<(u32, u32), String>,
     left: usize,
@@ -140,6 +151,7 @@ struct Fields<'a> {
 impl Fields<'_> {
     fn of(&mut self, g: &Global, place: Option<(u32, u32)>, variable: &str) -> Res<()> {
         let Ok(lay) = self.lay.get(self.p, g.at, g.ty, Rule::EXPLICIT) else { return Ok(()) };
+        self.block = self.p.types.get(g.ty as usize).and_then(|ty| self.p.name(ty.id)).unwrap_or_default();
         self.walk(lay, 0, "", variable, place);
         Ok(())
     }
@@ -178,7 +190,7 @@ impl Fields<'_> {
                 self.left = self.left.saturating_sub(offsets.len().max(1));
                 let name = if name.is_empty() { variable } else { name };
                 let (name, variable) = (name.to_owned(), variable.to_owned());
-                self.out.push(Field { name, variable, place, ty, offsets });
+                self.out.push(Field { name, variable, block: self.block.clone(), place, ty, offsets });
             }
         }
     }
