@@ -164,8 +164,9 @@ fn write(failure: &Failure, targets: &[Version], verify: bool, folder: &Path) ->
     std::fs::create_dir_all(folder)?;
     let kind = match case.stage {
         Stage::Compute => case.version.name(),
-        Stage::Vertex => "vertex",
         Stage::Fragment => "fragment",
+        // Programs of other stages are not generated.
+        _ => "vertex",
     };
     let path = folder.join(format!("seed-{}-{kind}.kir", case.seed));
     let first = |s: &str| s.lines().next().unwrap_or_default().to_owned();

@@ -483,6 +483,8 @@ pub fn run(args: &[String]) -> ExitCode {
                     Stage::Compute => e.is_plain_compute(),
                     Stage::Vertex => stages::of_stage(e, "vertex"),
                     Stage::Fragment => stages::of_stage(e, "fragment"),
+                    // Not among those that can be asked for.
+                    Stage::Geometry | Stage::TessControl | Stage::TessEval => false,
                 })
                 .collect();
             let step = plain.len().div_ceil(modules).max(1);

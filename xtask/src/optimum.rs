@@ -1,15 +1,18 @@
 //! How far the allocator is from the optimum on real programs: `cargo xtask optimum [--target T] [--only TEXT] [--step N]
-//! [--show LIMIT]`.
+//! [--limit N] [--generated N]`.
 //!
 //! Machine programs of the corpus with up to [`MOST`] instructions, as the allocator gets them, at register limits below
 //! what they need. Compared are the weighted cost of stores, fills and recomputations with the least possible, and the
-//! registers without memory edits with the fewest possible (`crates/ra/testing/optimum`).
+//! registers without memory edits with the fewest possible (`crates/ra/testing/optimum`). `--generated`: so many random programs of the
+//! three stages instead, from the generator that `cargo xtask fuzz` has.
 
 #[allow(dead_code)]
 #[path = "../../crates/ra/testing/optimum/mod.rs"]
 mod solver;
 
 use crate::corpus;
+use kempe_ir::generate::{Shape, generate};
+use kempe_ir::{Module, Stage};
 use kempe_mir::Mir;
 use kempe_opt::Level;
 use kempe_ra::Program;
@@ -34,6 +37,12 @@ const LARGEST: u64 = 12_000;
 /// Threads for which the programs are made.
 const THREADS: u32 = 4;
 
+/// Where a program comes from.
+enum Origin {
+    Corpus(corpus::Entry),
+    Seed(u64),
+}
+
 #[derive(Default)]
 struct Catch(Option<Program>);
 
@@ -45,9 +54,27 @@ impl Observer for Catch {
     }
 }
 
+/// A small module with straight code, selections and, one in four, a loop.
+fn generated(seed: u64) -> Module {
+    let stage = [Stage::Compute, Stage::Vertex, Stage::Fragment][(seed % 3) as usize];
+    let shape = Shape {
+        operations: 10 + (seed % 24) as u32,
+        depth: 1,
+        live: 4 + (seed % 20) as u32,
+        narrow_and_wide: false,
+        approximate: seed.is_multiple_of(2),
+        shared: false,
+        arrays: false,
+        atomics: false,
+        early_return: false,
+        divergent_loop: seed.is_multiple_of(4),
+        ..Shape::for_stage(seed, stage)
+    };
+    generate(seed, &shape)
+}
+
 /// The machine program of a module, if it is small.
-fn program(entry: &corpus::Entry, version: Version) -> Option<Program> {
-    let mut m = entry.module().ok()?;
+fn program(mut m: Module, version: Version) -> Option<Program> {
     let mut choices = kempe_opt::Options::new(Level::O2);
     choices.vector_within_16 = version == Version::V42;
     kempe_opt::optimise_with(&mut m, &choices, &mut ());
@@ -63,19 +90,23 @@ pub fn run(args: &[String]) -> ExitCode {
     let (only, step) = (value("--only"), number("--step").unwrap_or(1).max(1));
     let entries = match corpus::entries() {
         Ok(entries) => entries,
-        Err(e) => {
+        Err(e) if number("--generated").is_none() => {
             println!("optimum: skipped: {e}");
             return ExitCode::SUCCESS;
         }
+        Err(_) => Vec::new(),
     };
     let small = |entry: &&corpus::Entry| std::fs::metadata(&entry.path).is_ok_and(|m| m.len() <= LARGEST);
-    let chosen: Vec<corpus::Entry> = entries
+    let mut chosen: Vec<(String, Origin)> = entries
         .iter()
         .filter(|entry| only.as_ref().is_none_or(|text| entry.file.contains(text.as_str())))
         .filter(small)
         .step_by(step)
-        .cloned()
+        .map(|entry| (entry.file.clone(), Origin::Corpus(entry.clone())))
         .collect();
+    if let Some(count) = number("--generated") {
+        chosen = (0..count as u64).map(|seed| (format!("seed {seed}"), Origin::Seed(seed))).collect();
+    }
     let effort = Effort { nodes: 20_000, time: Duration::from_secs(20), size: 8000 };
     let limit = number("--limit").map(|limit| limit as u32);
     let mut failed = false;
@@ -88,12 +119,16 @@ pub fn run(args: &[String]) -> ExitCode {
         let plan = Plan { file: &file, costs: &costs, between: Between::Exact, effort, most: 64 };
         // Equal programs count once.
         let seen: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
-        let study = |entry: &corpus::Entry| {
+        let study = |(name, origin): &(String, Origin)| {
             let mut report = Report::default();
-            if let Some(program) = program(entry, version)
+            let module = match origin {
+                Origin::Corpus(entry) => entry.module().ok(),
+                Origin::Seed(seed) => Some(generated(*seed)),
+            };
+            if let Some(program) = module.and_then(|m| program(m, version))
                 && seen.lock().is_ok_and(|mut seen| seen.insert(format!("{program:?}")))
             {
-                report.add(&plan, &entry.file, &program, limit);
+                report.add(&plan, name, &program, limit);
             }
             report
         };

@@ -2,8 +2,11 @@
 //!
 //! Compiles the corpus with `kempe corpus run` (or takes a run that is there), puts it beside the reference figures, and
 //! writes the page anew. What the reference compiles and we do not comes first, by reason: a compiler that gives up on
-//! its hard shaders has better figures. Then each program of each stage, collection by collection. Modules with other loop counts than the reference's are compared by what the
+//! its hard shaders has better figures. Then where we have fewer threads or more memory traffic, with reasons; then each program of each
+//! stage, collection by collection. Modules with other loop counts than the reference's are compared by what the
 //! simulator executes, unrolled and as the source has its loops.
+
+mod reasons;
 
 use crate::{corpus, judge, stages, survey};
 use kempe_corpus::compare::{Group, OneSided, Options, Section, TIME, compare};
@@ -111,6 +114,7 @@ fn page(folder: &Path, run: Option<PathBuf>, execution: bool) -> Result<String, 
     let mut out = String::from(INTRODUCTION);
     let columns = 2 + COLUMNS.matches('|').count();
     let _ = write!(out, "\n## Summary\n\n| target | program | {COLUMNS}\n|{}\n", "---|".repeat(columns));
+    let mut reasons = String::from("\n## Where ours is worse, and why\n");
     let (mut details, mut remarks) = (String::new(), String::from(REMARKS));
     remarks.push('\n');
     for version in Version::ALL {
@@ -121,6 +125,7 @@ fn page(folder: &Path, run: Option<PathBuf>, execution: bool) -> Result<String, 
         details.push_str(&part.details);
         remarks.push_str(&given_less(name, &ours, &reference)?);
         remarks.push_str(&image_stores(name, &ours, &reference));
+        reasons.push_str(&reasons::reasons(name, folder, &ours, &reference)?);
         if execution {
             let _ = writeln!(details, "\n### {name}: other loops\n");
             for stage in ["vertex", "fragment", "compute"] {
@@ -132,6 +137,7 @@ fn page(folder: &Path, run: Option<PathBuf>, execution: bool) -> Result<String, 
         remarks.push_str(NOT_EXECUTED);
     }
     let _ = write!(out, "\n## Remarks\n\n{remarks}");
+    out.push_str(&reasons);
     out.push_str(&details);
     out.push_str(&yardsticks()?);
     Ok(out)

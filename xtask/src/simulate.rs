@@ -138,7 +138,9 @@ pub fn options(args: &[String]) -> judge::Options {
 pub fn run(args: &[String]) -> ExitCode {
     if let Some(stage) = args.iter().position(|a| a == "--stage").map(|n| args.get(n + 1)) {
         return match stage.map(String::as_str) {
-            Some(stage @ ("vertex" | "fragment" | "all")) => crate::stages::run(stage, args),
+            Some(stage @ ("vertex" | "fragment" | "geometry" | "tess-control" | "tess-eval" | "all")) => {
+                crate::stages::run(stage, args)
+            }
             _ => {
                 eprintln!("usage: cargo xtask simulate --stage vertex|fragment|all ...");
                 ExitCode::from(2)

@@ -29,16 +29,19 @@ use std::process::ExitCode;
 /// Which of the programs that are made of a shader.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Variant {
-    /// Of a fragment shader; of a vertex shader the one that gives the varyings.
+    /// The one that gives everything.
     Render,
-    /// Of a vertex shader: positions only.
+    /// Of a shader before the rasteriser: positions only.
     Binning,
 }
 
 impl Variant {
     /// Programs that a stage has.
     pub fn of(stage: Stage) -> &'static [Variant] {
-        if stage == Stage::Vertex { &[Variant::Render, Variant::Binning] } else { &[Variant::Render] }
+        match stage {
+            Stage::Vertex | Stage::TessEval | Stage::Geometry => &[Variant::Render, Variant::Binning],
+            _ => &[Variant::Render],
+        }
     }
 }
 
@@ -68,7 +71,7 @@ fn ran(run: StageRun, executed: Vec<bool>) -> Ran {
     let mut stage = run.outputs;
     // Rows that have no place in the interface.
     for (n, list) in run.rows.into_values().enumerate() {
-        stage.values.insert((Slot::Row(n as u8), 0, 0), list);
+        stage.values.insert((Slot::Row(n as u16), 0, 0), list);
     }
     Ran { stage, memory, executed }
 }
@@ -167,6 +170,20 @@ pub fn same(want: &Ran, got: &Ran) -> Result<(), String> {
             }
         }
     }
+    for (n, (a, b)) in want.stage.emitted.iter().zip(&got.stage.emitted).enumerate() {
+        if a != b {
+            return Err(format!("invocation {n} gives the vertices {b:?} for {a:?}"));
+        }
+    }
+    for (place, list) in &want.stage.patch_values {
+        let other = got.stage.patch_values.get(place);
+        for (n, v) in list.iter().enumerate() {
+            let g = other.and_then(|l| l.get(n)).copied().flatten();
+            if v.is_some() && g != *v {
+                return Err(format!("{place:?} of patch {n}: {g:08x?} for {v:08x?}"));
+            }
+        }
+    }
     // What nobody gave.
     for (place, list) in &got.stage.values {
         if !want.stage.values.contains_key(place) && list.iter().any(Option::is_some) {
@@ -188,6 +205,17 @@ fn defined(source: &Ran, lowered: &Ran) -> Result<(), String> {
         if given.len() >= 16 && given.iter().all(|&n| other.get(n) == Some(&None)) {
             return Err(format!("{place:?} is undefined in the lowered form"));
         }
+    }
+    for (place, list) in &source.stage.patch_values {
+        let Some(other) = lowered.stage.patch_values.get(place) else { continue };
+        if list.len() >= 16 && list.iter().all(Option::is_some) && other.iter().all(Option::is_none) {
+            return Err(format!("{place:?} of patches is undefined in the lowered form"));
+        }
+    }
+    let (many, few) =
+        (source.stage.emitted.iter().flatten().count(), lowered.stage.emitted.iter().flatten().count());
+    if many > 0 && few == 0 {
+        return Err("no vertex is given in the lowered form".to_owned());
     }
     Ok(())
 }
@@ -275,7 +303,8 @@ pub fn executed(made: &judge::Made, inputs: &Inputs, schedule: u64) -> Result<u6
 
 /// A check on what `differ` means for stages: anything that somebody sees.
 pub fn seen(ran: &Ran) -> (Vec<Vec<u8>>, Vec<Option<u32>>) {
-    (ran.memory.clone(), ran.stage.values.values().flatten().copied().collect())
+    let values = ran.stage.values.values().chain(ran.stage.patch_values.values()).flatten().copied();
+    (ran.memory.clone(), values.collect())
 }
 
 /// Runs a module on its seeds.
@@ -331,7 +360,10 @@ pub fn of_stage(e: &Entry, stage: &str) -> bool {
     match stage {
         "vertex" => e.stage == "vert",
         "fragment" => e.stage == "frag",
-        _ => matches!(e.stage.as_str(), "vert" | "frag"),
+        "geometry" => e.stage == "geom",
+        "tess-control" => e.stage == "tesc",
+        "tess-eval" => e.stage == "tese",
+        _ => matches!(e.stage.as_str(), "vert" | "frag" | "geom" | "tesc" | "tese"),
     }
 }
 
@@ -428,7 +460,9 @@ mod tests {
             seeds: 2,
         };
         let mut ran = 0;
-        for (stage, step) in [("vertex", 41), ("fragment", 67)] {
+        for (stage, step) in
+            [("vertex", 41), ("fragment", 67), ("geometry", 1), ("tess-control", 2), ("tess-eval", 3)]
+        {
             let list: Vec<&Entry> = entries.iter().filter(|e| of_stage(e, stage)).step_by(step).collect();
             for e in list {
                 match judge_entry(e, &how) {
@@ -438,6 +472,6 @@ mod tests {
                 }
             }
         }
-        assert!(ran >= 20, "{ran}");
+        assert!(ran >= 28, "{ran}");
     }
 }

@@ -1,6 +1,6 @@
 //! Compiles modules of the corpus for both targets: `cargo xtask survey [--all] [--verify] [--only TEXT]
-//! [--target T] [--images] [--stage comp|vert|frag]`, those of compute unless a stage is named. With `--verify` checker B reads
-//! every result.
+//! [--target T] [--images] [--stage comp|vert|frag|multi] [--force-spill] [--max-registers N]`, those of compute unless a stage is
+//! named. With `--verify` checker B reads every result.
 //!
 //! A table of how many compile, by collection; failures by reason; CPU times. With `--all` also the modules that need
 //! what is not there yet: they must be diagnosed, never panic.
@@ -15,7 +15,7 @@ use std::process::ExitCode;
 pub fn compile_entry(
     e: &corpus::Entry,
     targets: &[&'static dyn kempe::Target],
-    verify: bool,
+    code: &CodeOptions,
 ) -> Vec<CompileResult> {
     let source = Source {
         name: e.file.clone(),
@@ -25,7 +25,7 @@ pub fn compile_entry(
     let options = Options {
         targets: targets.to_vec(),
         front: kempe_front::Options::default(),
-        code: CodeOptions { verify, ..CodeOptions::default() },
+        code: *code,
         keep: Keep::default(),
         limits: kempe::limits::Limits::default(),
     };
@@ -62,6 +62,12 @@ pub fn run(args: &[String]) -> ExitCode {
     let all = args.iter().any(|a| a == "--all");
     let verify = args.iter().any(|a| a == "--verify");
     let value = |name: &str| args.iter().position(|a| a == name).and_then(|n| args.get(n + 1)).cloned();
+    let code = CodeOptions {
+        verify,
+        force_spill: args.iter().any(|a| a == "--force-spill"),
+        max_registers: value("--max-registers").and_then(|n| n.parse().ok()),
+        ..CodeOptions::default()
+    };
     let only = value("--only");
     let stage = value("--stage");
     let images = args.iter().any(|a| a == "--images");
@@ -90,7 +96,7 @@ pub fn run(args: &[String]) -> ExitCode {
         .collect();
     let start = std::time::Instant::now();
     let results: Vec<Vec<CompileResult>> =
-        chosen.par_iter().map(|e| compile_entry(e, &targets, verify)).collect();
+        chosen.par_iter().map(|e| compile_entry(e, &targets, &code)).collect();
     let mut bad = false;
     for t in &targets {
         println!("== {} ({} modules)", t.name(), chosen.len());

@@ -1,4 +1,4 @@
-//! Every program of the corpus at many register limits: `cargo xtask sweep [--engine scan|graph|both] [--target T]
+//! Every program of the corpus at many register limits: `cargo xtask sweep [--engine best|scan|graph|both] [--target T]
 //! [--only TEXT] [--from N] [--count N] [--chosen N] [--quick] [--no-verify] [--no-run]`.
 //!
 //! * Every module, vertex shaders as both of their programs, for both targets: without a limit, at 64, 48, 32, 24 and 16 registers, at
@@ -180,6 +180,7 @@ fn bar(modules: usize) -> ProgressBar {
 /// Engines by the name that the option gives; `None` if there are none of that name.
 fn engines(name: &str) -> Option<Vec<Engine>> {
     Some(match name {
+        "best" => vec![Engine::Best],
         "scan" => vec![Engine::Scan],
         "graph" => vec![Engine::Graph],
         "both" => vec![Engine::Scan, Engine::Graph],

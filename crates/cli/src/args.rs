@@ -78,7 +78,7 @@ pub struct CodeArgs {
     #[arg(long)]
     pub force_spill: bool,
     /// How registers are coloured
-    #[arg(long, value_enum, default_value = "scan")]
+    #[arg(long, value_enum, default_value = "best")]
     pub colour: Colour,
     /// Leave out parts of the allocator, to see what they bring
     #[arg(long, value_name = "PART,...", value_delimiter = ',', value_parser = part)]
@@ -149,6 +149,9 @@ pub struct Compile {
     /// Compare the final words with the machine code before allocation (checker A and the validator always run)
     #[arg(long)]
     pub verify: bool,
+    /// Warn of what is legal and hardly meant: undefined values, constants out of range, loops without a way out
+    #[arg(short = 'W', long)]
+    pub warn: bool,
 }
 
 #[derive(clap::Args)]
@@ -371,6 +374,8 @@ pub enum Emit {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Colour {
+    /// The cheaper of the other two, where something goes to memory
+    Best,
     /// In dominance order, after spilling by next use
     Scan,
     /// Simplify and select on the interference graph
@@ -383,6 +388,12 @@ pub enum StageArg {
     Compute,
     #[value(alias = "vert")]
     Vertex,
+    #[value(alias = "tesc")]
+    TessControl,
+    #[value(alias = "tese")]
+    TessEval,
+    #[value(alias = "geom")]
+    Geometry,
     #[value(alias = "frag")]
     Fragment,
 }
@@ -392,6 +403,9 @@ impl From<StageArg> for Stage {
         match stage {
             StageArg::Compute => Stage::Compute,
             StageArg::Vertex => Stage::Vertex,
+            StageArg::TessControl => Stage::TessControl,
+            StageArg::TessEval => Stage::TessEval,
+            StageArg::Geometry => Stage::Geometry,
             StageArg::Fragment => Stage::Fragment,
         }
     }

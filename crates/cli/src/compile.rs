@@ -54,7 +54,12 @@ pub fn compile(args: &Compile) -> Exit {
         targets: args.target.clone(),
         front: front_options(&args.front),
         code: kempe::compile::CodeOptions { verify: args.verify, ..code_options(&args.code) },
-        keep: Keep { ir: args.emit == Some(Emit::Ir), mir: args.emit == Some(Emit::Mir), ..Keep::default() },
+        keep: Keep {
+            ir: args.emit == Some(Emit::Ir),
+            mir: args.emit == Some(Emit::Mir),
+            findings: args.warn,
+            ..Keep::default()
+        },
         limits: limits(&args.limits),
     };
     let mut results = Vec::new();
@@ -106,6 +111,7 @@ pub fn code_options(args: &crate::args::CodeArgs) -> kempe::compile::CodeOptions
         max_registers: args.max_registers,
         force_spill: args.force_spill,
         engine: match args.colour {
+            Colour::Best => kempe::Engine::Best,
             Colour::Scan => kempe::Engine::Scan,
             Colour::Graph => kempe::Engine::Graph,
         },

@@ -45,6 +45,22 @@ fn a_type_error_points_at_its_line() {
     folder.run(&["compile", "b.wgsl", "-t", "v3d71"]).says(1, &["b.wgsl:1", "^"]);
 }
 
+/// `-W`: the code is made all the same.
+#[test]
+fn what_is_hardly_meant_is_warned_of() {
+    let folder = Folder::new("languages-warnings");
+    let body = "uint never; words[gl_GlobalInvocationID.x] = (words[0] << 40) + never;
+        if (words[1] == 7) { for (;;) { atomicAdd(words[2], 1u); } }";
+    folder.file("a.comp", GLSL.replace("words[gl_GlobalInvocationID.x] += N;", body));
+    folder.run(&["compile", "a.comp", "-t", "v3d71"]).quiet();
+    let said =
+        ["warning: a shift of 32 bits by 40", "warning: an undefined value", "warning: a loop that nothing"];
+    let ran = folder.run(&["compile", "a.comp", "-t", "v3d42,v3d71", "-W"]).says(0, &said);
+    assert_eq!(ran.stderr.matches("a shift of").count(), 1, "{}", ran.stderr);
+    folder.file("b.comp", GLSL.replace("+= N", "+= 3"));
+    folder.run(&["compile", "b.comp", "-t", "v3d71", "-W"]).quiet();
+}
+
 #[test]
 fn includes_are_found_or_named() {
     let folder = Folder::new("languages-include");

@@ -17,10 +17,12 @@ pub enum Better {
 }
 
 /// The statistics, in the order to show them. Those that are not here are compared last, as if lower were better.
-const STATISTICS: [(&str, Better); 17] = [
+const STATISTICS: [(&str, Better); 19] = [
     ("instructions", Better::Lower),
     ("inst_and_stalls", Better::Lower),
     ("cycles.thread", Better::Lower),
+    ("cycles.edits", Better::Lower),
+    ("cycles.edits_predicted", Better::Neither),
     ("threads", Better::Higher),
     ("spills", Better::Lower),
     ("fills", Better::Lower),

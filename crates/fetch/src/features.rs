@@ -10,7 +10,7 @@ const MAGIC: u32 = 0x0723_0203;
 fn words(bytes: &[u8]) -> Option<Vec<u32>> {
     let words: Vec<u32> =
         bytes.chunks_exact(4).map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]])).collect();
-    (words.first() == Some(&MAGIC) && words.len() >= 5 && bytes.len() % 4 == 0).then_some(words)
+    (words.first() == Some(&MAGIC) && words.len() >= 5 && bytes.len().is_multiple_of(4)).then_some(words)
 }
 
 /// Instructions: opcode and all words.

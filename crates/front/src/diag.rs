@@ -40,6 +40,10 @@ impl Diagnostic {
         }
     }
 
+    pub fn warning(file: &str, message: impl Into<String>) -> Diagnostic {
+        Diagnostic { severity: Severity::Warning, ..Diagnostic::error(file, message) }
+    }
+
     pub fn with_line(mut self, line: u32, column: u32) -> Diagnostic {
         self.line = line;
         self.column = column;

@@ -8,7 +8,7 @@
 
 use crate::parse::{NO_TYPE, Numbered, Parsed, Ty, TyId, fact};
 use crate::reader::{Res, error};
-use kempe_ir::Type;
+use kempe_ir::{Space, Type};
 use rustc_hash::FxHashMap;
 
 /// Index into [`Layouts::infos`].
@@ -177,6 +177,8 @@ impl Layouts {
                 LayInfo { lay: Lay::Struct { first, n }, ty, size, align }
             }
             _ => match p.scalar(ty) {
+                // The 64 bits that the source knows, of which 32 count.
+                Some(s @ Type::Ptr(Space::Global)) => LayInfo { lay: Lay::Scalar(s), ty, size: 8, align: 8 },
                 Some(s) => LayInfo { lay: Lay::Scalar(s), ty, size: s.bytes() as u64, align: s.bytes() },
                 None => LayInfo { lay: Lay::Opaque, ty, size: 0, align: 1 },
             },

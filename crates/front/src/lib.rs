@@ -168,6 +168,9 @@ pub fn from_spirv(name: &str, words: &[u32], options: &Options) -> Result<Vec<Mo
             Stage::Compute => ExecutionModel::GLCompute,
             Stage::Vertex => ExecutionModel::Vertex,
             Stage::Fragment => ExecutionModel::Fragment,
+            Stage::Geometry => ExecutionModel::Geometry,
+            Stage::TessControl => ExecutionModel::TessellationControl,
+            Stage::TessEval => ExecutionModel::TessellationEvaluation,
         };
         entries.retain(|e| e.model == model as u32);
         if entries.is_empty() {
@@ -177,7 +180,14 @@ pub fn from_spirv(name: &str, words: &[u32], options: &Options) -> Result<Vec<Mo
     }
     let mut modules = Vec::with_capacity(entries.len());
     for e in entries {
-        let known = [ExecutionModel::GLCompute, ExecutionModel::Vertex, ExecutionModel::Fragment];
+        let known = [
+            ExecutionModel::GLCompute,
+            ExecutionModel::Vertex,
+            ExecutionModel::Fragment,
+            ExecutionModel::Geometry,
+            ExecutionModel::TessellationControl,
+            ExecutionModel::TessellationEvaluation,
+        ];
         if !known.iter().any(|m| *m as u32 == e.model) {
             let kind = entry::model_name(e.model);
             return message(format!("{kind} are not supported yet (entry point `{}`)", e.name), "");

@@ -131,7 +131,7 @@ fn what_is_refused() {
     assert!(module(&globals("uint", "1 0 0 0 2 33"), read).is_ok());
     for (facts, code, says) in [
         ("1 0 0 1 2 33", read, "multisampled"),
-        ("6 0 0 0 2 33", read, "subpass"),
+        ("6 0 0 0 2 33", read, "only fragment shaders read attachments"),
         ("1 0 0 0 2 40", read, "format"),
         ("1 0 0 0 2 3", read, "component type"),
         ("1 0 0 0 1 0", read, "the other kind"),

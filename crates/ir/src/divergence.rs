@@ -514,15 +514,19 @@ fn is_source(inst: &InstData, options: &Options) -> bool {
             | Builtin::SampleId
             | Builtin::SampleMaskIn
             | Builtin::PrimitiveId
-            | Builtin::SamplePosition(_) => true,
+            | Builtin::SamplePosition(_)
+            | Builtin::InvocationId
+            | Builtin::TessCoord(_) => true,
             Builtin::WorkgroupId(_) | Builtin::SubgroupId => !options.one_workgroup_per_batch,
             Builtin::NumWorkgroups(_)
             | Builtin::SubgroupSize
+            | Builtin::SampleCount
             | Builtin::NumSubgroups
             | Builtin::ThreadId
             | Builtin::BaseVertex
             | Builtin::BaseInstance
-            | Builtin::DrawIndex => false,
+            | Builtin::DrawIndex
+            | Builtin::PatchVertices => false,
         },
         (Op::Payload, Imm::Int(n)) => !options.uniform_payload.iter().any(|&u| u as u64 == n),
         // Shared variables lie in the memory of the work-group.
@@ -531,7 +535,7 @@ fn is_source(inst: &InstData, options: &Options) -> bool {
         }
         (Op::Load, Imm::Mem(m)) => m.space == Space::Private || m.volatile,
         (Op::ImageLoad, Imm::Image(i)) => i.volatile,
-        (Op::Atomic | Op::ImageAtomic | Op::Elect | Op::Input | Op::IsHelper, _) => true,
+        (Op::Atomic | Op::ImageAtomic | Op::Elect | Op::Input | Op::ReadOutput | Op::IsHelper, _) => true,
         (Op::Reduce, _) => !is_full_reduction(inst),
         _ => false,
     }

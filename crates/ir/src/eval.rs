@@ -534,6 +534,8 @@ pub fn atomic(op: AtomicOp, ty: Type, old: u64, data: u64, expected: u64) -> u64
         AtomicOp::Or => by(Op::Or),
         AtomicOp::Xor => by(Op::Xor),
         AtomicOp::Fadd => by(Op::Fadd),
+        AtomicOp::Fmin => by(Op::Fmin),
+        AtomicOp::Fmax => by(Op::Fmax),
     }
 }
 

@@ -553,6 +553,7 @@ impl Environment {
             UniformWord::SharedAddr => self.shared_base,
             UniformWord::ViewportScale { axis, steps } => self.viewport.scale(axis, steps).to_bits(),
             UniformWord::ViewportNear => self.viewport.depth[0].to_bits(),
+            UniformWord::PatchVertices => self.stage.as_ref().map_or(0, |s| s.vertices),
         }
     }
 

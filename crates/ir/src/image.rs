@@ -20,7 +20,7 @@
 //! open). Texel to colour is exact but for normalised formats, whose quotient is correctly rounded to f32; components
 //! that the format does not have are 0, 0, 0, 1.
 //!
-//! What is left out: multisampled images, depth and compressed formats, sRGB, 64-bit texels, mip levels of storage images
+//! What is left out: multisampled images but for loads, depth and compressed formats, sRGB, 64-bit texels, mip levels of storage images
 //! other than the first.
 
 use crate::eval;
@@ -267,6 +267,8 @@ impl Format {
 pub struct ImageInfo {
     pub dim: Dim,
     pub arrayed: bool,
+    /// Four samples in a pixel: the texels are those of an image of twice the width and height, sample k of a pixel at
+    /// `(2 x + k % 2, 2 y + k / 2)`. Only loads know of them.
     pub multisampled: bool,
     /// The program compares with it.
     pub depth: bool,

@@ -30,6 +30,9 @@ mod image;
 #[cfg(test)]
 mod image_tests;
 mod lanes;
+#[cfg(test)]
+mod primitive_tests;
+mod primitives;
 mod races;
 mod run;
 mod sample;

@@ -24,13 +24,16 @@ pub enum Slot {
     Layer,
     ViewportIndex,
     PrimitiveId,
+    /// How finely the edges of a patch are divided, and its inside.
+    TessLevelOuter,
+    TessLevelInner,
     /// A row of the memory that the machine gives outputs in (lowered programs).
-    Row(u8),
+    Row(u16),
 }
 
 impl Slot {
     /// Names in the text form; locations carry their number behind the name.
-    pub const NAMES: [(&'static str, Slot); 11] = [
+    pub const NAMES: [(&'static str, Slot); 13] = [
         ("location", Slot::Location(0)),
         ("position", Slot::Position),
         ("point_size", Slot::PointSize),
@@ -41,13 +44,16 @@ impl Slot {
         ("layer", Slot::Layer),
         ("viewport_index", Slot::ViewportIndex),
         ("primitive_id", Slot::PrimitiveId),
+        ("tess_level_outer", Slot::TessLevelOuter),
+        ("tess_level_inner", Slot::TessLevelInner),
         ("row", Slot::Row(0)),
     ];
 
     /// Scalars that a place has.
     pub fn components(self) -> u8 {
         match self {
-            Slot::Location(_) | Slot::Position => 4,
+            Slot::Location(_) | Slot::Position | Slot::TessLevelOuter => 4,
+            Slot::TessLevelInner => 2,
             Slot::ClipDistance | Slot::CullDistance => 8,
             _ => 1,
         }
@@ -90,10 +96,35 @@ impl Sampling {
         [("center", Sampling::Center), ("centroid", Sampling::Centroid), ("sample", Sampling::Sample)];
 }
 
-/// One scalar of an interface.
+/// Whose a scalar of an interface is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+pub enum Owner {
+    /// The invocation's.
+    #[default]
+    Invocation,
+    /// That of a vertex of its primitive or patch, whose number is an operand.
+    Vertex,
+    /// The patch's.
+    Patch,
+}
+
+impl Owner {
+    pub const NAMES: [(&'static str, Owner); 3] =
+        [("invocation", Owner::Invocation), ("vertex", Owner::Vertex), ("patch", Owner::Patch)];
+}
+
+/// One scalar of an interface, or one of several that operands choose from.
+///
+/// Operands, in this order and each where it is asked for: the value (of an output), the number of the vertex, the number of
+/// the location (or row) from the named one on, that of the component. A number beyond its range counts as the last one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct IoImm {
     pub slot: Slot,
+    pub owner: Owner,
+    /// An operand chooses one of so many locations or rows; 0: no operand.
+    pub locations: u16,
+    /// An operand chooses one of so many components; 0: no operand.
+    pub components: u8,
     pub component: u8,
     /// Of a colour: the second one, for blending with two sources, if 1.
     pub index: u8,
@@ -106,11 +137,33 @@ impl IoImm {
     pub fn new(slot: Slot, component: u8) -> IoImm {
         IoImm {
             slot,
+            owner: Owner::default(),
+            locations: 0,
+            components: 0,
             component,
             index: 0,
             interpolation: Interpolation::default(),
             sampling: Sampling::default(),
         }
+    }
+
+    /// Numbers that are operands.
+    pub fn numbers(&self) -> usize {
+        [self.owner == Owner::Vertex, self.locations != 0, self.components != 0]
+            .iter()
+            .filter(|n| **n)
+            .count()
+    }
+
+    /// The place that numbers of the location and of the component lead to.
+    pub fn place(&self, location: u32, component: u32) -> (Slot, u8) {
+        let step = location.min(u32::from(self.locations.saturating_sub(1)));
+        let slot = match self.slot {
+            Slot::Location(l) => Slot::Location((u32::from(l) + step).min(255) as u8),
+            Slot::Row(r) => Slot::Row((u32::from(r) + step).min(u32::from(u16::MAX)) as u16),
+            other => other,
+        };
+        (slot, self.component + component.min(u32::from(self.components.saturating_sub(1))) as u8)
     }
 }
 
@@ -131,16 +184,27 @@ pub mod start {
     pub const INSTANCE: u64 = 0;
     pub const BASE_INSTANCE: u64 = 1;
     pub const VERTEX: u64 = 2;
+    /// Of geometry and tessellation: number of the primitive or patch; number of the invocation in it.
+    pub const PRIMITIVE: u64 = 0;
+    pub const INVOCATION: u64 = 1;
+    /// Of an evaluation program, as f32; y and z follow.
+    pub const TESS_X: u64 = 2;
 }
 
 /// What the invocations of a graphics stage are given: 32 bits for each scalar, by invocation.
 ///
-/// Fragments come in quads of four: upper left, upper right, lower left, lower right.
+/// Fragments come in quads of four: upper left, upper right, lower left, lower right. Geometry and tessellation: the
+/// invocations of a primitive or patch come one after the other.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct StageInputs {
     pub invocations: u32,
-    /// By place and component. What is not there is undefined.
+    /// By place and component. What is not there is undefined. Geometry and tessellation: by primitive, then by vertex.
     pub values: BTreeMap<(Slot, u8), Vec<u32>>,
+    /// Geometry and tessellation: vertices of a primitive or patch, and which one an invocation belongs to.
+    pub vertices: u32,
+    pub primitives: Vec<u32>,
+    /// What a patch has besides its vertices, by patch.
+    pub patch_values: BTreeMap<(Slot, u8), Vec<u32>>,
     /// Booleans are 0 and 1.
     pub builtins: BTreeMap<Builtin, Vec<u32>>,
     /// Fragments that only help their quad; the rest of the list is `false`. A quad of four helpers is dead: it does not run, and
@@ -150,6 +214,9 @@ pub struct StageInputs {
     pub planes: BTreeMap<(Slot, u8), Plane>,
     /// Start words of the machine, by number (lowered programs).
     pub payload: BTreeMap<u32, Vec<u32>>,
+    /// Most invocations that share a batch; 0: as many as there are lanes. The machine gives geometry programs fewer where each needs
+    /// much room (lowered programs).
+    pub width: u32,
 }
 
 impl StageInputs {
@@ -250,8 +317,13 @@ impl Default for PipelineState {
 /// What they gave.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct StageOutputs {
-    /// By place, component and index, then by invocation; `None`: nothing, or undefined bits.
+    /// By place, component and index, then by invocation; `None`: nothing, or undefined bits. A geometry shader: by invocation,
+    /// then by vertex, as many as it may give.
     pub values: BTreeMap<(Slot, u8, u8), Vec<Option<u32>>>,
+    /// Of a control shader: what belongs to the patch, by patch.
+    pub patch_values: BTreeMap<(Slot, u8), Vec<Option<u32>>>,
+    /// Of a geometry shader, by invocation: the vertices it gave; `true`: a primitive begins with it.
+    pub emitted: Vec<Vec<bool>>,
     /// Fragments without effect at the end: helpers from the start or by `demote`.
     pub helpers: Vec<bool>,
 }

@@ -12,7 +12,7 @@
 //! * [`image`]: images: formats, descriptors, where a texel lies
 //! * [`sample`]: lookups through samplers
 //! * [`exec`]: memory, bindings and lanes: what everything that runs a program shares
-//! * [`io`]: the interface between stages
+//! * [`io`]: the interface between stages; [`primitive`]: primitives and patches
 //! * [`interp`]: the interpreter
 //! * [`verify`]: is a module well formed?
 //! * [`reduce`]: makes a program that shows a defect small
@@ -32,6 +32,7 @@ pub mod interp;
 pub mod io;
 pub mod module;
 pub mod ops;
+pub mod primitive;
 pub mod reduce;
 pub mod sample;
 pub mod text;

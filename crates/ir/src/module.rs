@@ -18,6 +18,7 @@ use crate::entity::Arena;
 use crate::image::{Axis, ImageInfo};
 use crate::io::{FragmentModes, IoImm};
 use crate::ops::Op;
+use crate::primitive::PrimitiveModes;
 use crate::sample::SampleImm;
 use crate::types::{Space, Type};
 use smallvec::SmallVec;
@@ -108,6 +109,8 @@ pub enum Imm {
     Image(ImageImm),
     Io(IoImm),
     Sample(SampleImm),
+    /// The stream of a geometry shader.
+    Stream(u8),
 }
 
 /// `base + index * scale + offset`.
@@ -148,8 +151,22 @@ pub enum AtomicOp {
     Load,
     /// Plain atomic store (no useful result).
     Store,
-    /// Float addition.
+    /// On floats.
     Fadd,
+    Fmin,
+    Fmax,
+}
+
+impl AtomicOp {
+    /// What it computes, if it computes with floats.
+    pub fn float(self) -> Option<Op> {
+        match self {
+            AtomicOp::Fadd => Some(Op::Fadd),
+            AtomicOp::Fmin => Some(Op::Fmin),
+            AtomicOp::Fmax => Some(Op::Fmax),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -232,15 +249,27 @@ pub enum Builtin {
     /// Samples that the fragment covers, a bit each.
     SampleMaskIn,
     PrimitiveId,
+    /// Samples in a pixel.
+    SampleCount,
     /// Place of the sample in its pixel, x and y (f32).
     SamplePosition(u8),
+    // Geometry and tessellation.
+    /// Number of the invocation among those of its primitive or patch; i32, as the next.
+    InvocationId,
+    /// Vertices of a patch that the stage is given.
+    PatchVertices,
+    /// Place of the point in its patch, x, y, z (f32).
+    TessCoord(u8),
 }
 
 impl Builtin {
     /// The type of the value.
     pub fn ty(self) -> Type {
         match self {
-            Builtin::FragCoord(_) | Builtin::PointCoord(_) | Builtin::SamplePosition(_) => Type::F32,
+            Builtin::FragCoord(_)
+            | Builtin::PointCoord(_)
+            | Builtin::SamplePosition(_)
+            | Builtin::TessCoord(_) => Type::F32,
             Builtin::FrontFacing => Type::Bool,
             _ => Type::I32,
         }
@@ -255,6 +284,7 @@ impl Builtin {
             Builtin::FragCoord(c) => (Builtin::FragCoord(0), c, 4),
             Builtin::PointCoord(c) => (Builtin::PointCoord(0), c, 2),
             Builtin::SamplePosition(c) => (Builtin::SamplePosition(0), c, 2),
+            Builtin::TessCoord(c) => (Builtin::TessCoord(0), c, 3),
             _ => return None,
         })
     }
@@ -268,6 +298,7 @@ impl Builtin {
             Builtin::FragCoord(_) => Builtin::FragCoord(c),
             Builtin::PointCoord(_) => Builtin::PointCoord(c),
             Builtin::SamplePosition(_) => Builtin::SamplePosition(c),
+            Builtin::TessCoord(_) => Builtin::TessCoord(c),
             other => other,
         }
     }
@@ -322,6 +353,8 @@ pub enum UniformWord {
     },
     /// f32: the near depth of the viewport.
     ViewportNear,
+    /// Vertices of the patches that a tessellation shader is given.
+    PatchVertices,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -449,6 +482,17 @@ pub enum Stage {
     Compute,
     Vertex,
     Fragment,
+    Geometry,
+    /// Tessellation: gives patches; places the points of a divided patch.
+    TessControl,
+    TessEval,
+}
+
+impl Stage {
+    /// Vertices of a primitive or patch come together.
+    pub fn takes_primitives(self) -> bool {
+        matches!(self, Stage::Geometry | Stage::TessControl | Stage::TessEval)
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -510,6 +554,8 @@ pub struct Module {
     pub stage: Stage,
     pub workgroup_size: [u32; 3],
     pub fragment: FragmentModes,
+    /// Of geometry and tessellation.
+    pub primitive: PrimitiveModes,
     /// The program uses subgroup operations, so subgroups must be packed as the source expects.
     pub uses_subgroups: bool,
     pub resources: Arena<Res, Resource>,
@@ -528,6 +574,7 @@ impl Module {
             stage,
             workgroup_size: [1, 1, 1],
             fragment: FragmentModes::default(),
+            primitive: PrimitiveModes::default(),
             uses_subgroups: false,
             resources: Arena::new(),
             vars: Arena::new(),

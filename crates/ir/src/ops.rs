@@ -272,10 +272,19 @@ ops! {
     Payload = "payload", Nullary, I32, Constant;
 
     // Stages of the graphics pipeline. The immediate ([`crate::io::IoImm`]) is a place in the interface.
-    /// A scalar that the stage is given.
+    /// A scalar that the stage is given. Operands: the numbers that the immediate asks for.
     Input = "input", Special, Any, Constant;
-    /// Operand: a scalar that the stage gives. The last one counts.
+    /// Operands: a scalar that the stage gives, and the numbers that the immediate asks for. The last one counts; of a geometry
+    /// shader the last one before `emit_vertex`. Several invocations that give the patch, or one vertex of it, different words at once
+    /// leave it undefined.
     Output = "output", Special, Any, Write;
+    /// A scalar that invocations of a control shader have given. Operands as `input`.
+    ReadOutput = "read_output", Special, Any, Read;
+    /// A geometry shader gives a vertex with what `output` said since the last one; beyond the most that it may give, nothing.
+    /// Lowered: operands are the vertices before it, and 1 where a primitive begins with it.
+    EmitVertex = "emit_vertex", Special, Bool, Write;
+    /// The next vertex begins a primitive.
+    EndPrimitive = "end_primitive", Special, Bool, Write;
     /// The invocation becomes a helper: it goes on for the sake of derivatives, but no output, store or atomic of it has
     /// an effect any more.
     Demote = "demote", Special, Bool, Write;

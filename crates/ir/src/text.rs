@@ -43,8 +43,14 @@ const FLAGS: &[(&str, Flags)] = &[
     ("fast", Flags::FAST),
 ];
 
-const STAGES: &[(&str, Stage)] =
-    &[("compute", Stage::Compute), ("vertex", Stage::Vertex), ("fragment", Stage::Fragment)];
+const STAGES: &[(&str, Stage)] = &[
+    ("compute", Stage::Compute),
+    ("vertex", Stage::Vertex),
+    ("fragment", Stage::Fragment),
+    ("geometry", Stage::Geometry),
+    ("tess_control", Stage::TessControl),
+    ("tess_eval", Stage::TessEval),
+];
 
 const RES_KINDS: &[(&str, ResKind)] = &[
     ("storage", ResKind::StorageBuffer),
@@ -74,6 +80,8 @@ const ATOMIC_OPS: &[(&str, AtomicOp)] = &[
     ("load", AtomicOp::Load),
     ("store", AtomicOp::Store),
     ("fadd", AtomicOp::Fadd),
+    ("fmin", AtomicOp::Fmin),
+    ("fmax", AtomicOp::Fmax),
 ];
 
 const REDUCE_KINDS: &[(&str, ReduceKind)] = &[
@@ -105,7 +113,11 @@ const BUILTINS: &[(&str, Builtin, bool)] = &[
     ("sample_id", Builtin::SampleId, false),
     ("sample_mask_in", Builtin::SampleMaskIn, false),
     ("primitive_id", Builtin::PrimitiveId, false),
+    ("sample_count", Builtin::SampleCount, false),
     ("sample_position", Builtin::SamplePosition(0), true),
+    ("invocation_id", Builtin::InvocationId, false),
+    ("patch_vertices", Builtin::PatchVertices, false),
+    ("tess_coord", Builtin::TessCoord(0), true),
 ];
 
 /// Uniform words without operands.
@@ -116,6 +128,7 @@ const PLAIN_WORDS: &[(&str, UniformWord)] = &[
     ("scratch_bytes_per_thread", UniformWord::ScratchBytesPerThread),
     ("shared_addr", UniformWord::SharedAddr),
     ("viewport_near", UniformWord::ViewportNear),
+    ("patch_vertices", UniformWord::PatchVertices),
 ];
 
 fn name_of<T: PartialEq + Copy>(table: &[(&'static str, T)], value: T) -> &'static str {

@@ -10,6 +10,7 @@
 //! gives or takes an `i32`.
 
 mod image;
+mod interface;
 
 use crate::analysis::Cfg;
 use crate::entity::Table;
@@ -64,6 +65,9 @@ impl Verifier<'_> {
         }
         if m.workgroup_size.iter().try_fold(1u32, |n, &s| n.checked_mul(s)).is_none() {
             self.error("the work-group size is beyond 32 bits".to_owned());
+        }
+        if let Err(e) = interface::modes(m) {
+            self.error(e);
         }
         if m.resources.values().filter(|r| r.kind == ResKind::PushConstants).count() > 1 {
             self.error("more than one push constant block".to_owned());
@@ -249,6 +253,11 @@ impl Verifier<'_> {
                 if let Err(e) = check_inst(self.module, &f.insts[i]) {
                     self.inst_error(b, i, &e);
                 }
+            }
+            if self.module.stage == Stage::Geometry
+                && let Err((i, e)) = interface::vertices_are_whole(self.module, b)
+            {
+                self.inst_error(b, i, &e);
             }
             if let Term::Branch { cond, .. } = data.term
                 && f.ty(cond) != Type::Bool
@@ -453,15 +462,8 @@ fn check_special(m: &Module, inst: &InstData, args: &[Type], results: &[Type]) -
         Op::PackHalf => no_imm().and(expect(&[Type::F32, Type::F32], &[I])),
         Op::UnpackHalfLo | Op::UnpackHalfHi => no_imm().and(expect(&[I], &[Type::F32])),
         Op::Sample | Op::SampleImplicit => image::check_sample(m, inst, args, results),
-        Op::Input | Op::Output => {
-            let Imm::Io(io) = inst.imm else { return wrong_imm() };
-            if io.component >= io.slot.components() {
-                return Err(format!("component {} of {}", io.component, io.slot.components()));
-            }
-            if ty.is_ptr() || ty == Type::Bool {
-                return Err(format!("an interface has no {ty}"));
-            }
-            if inst.op == Op::Input { expect(&[], &[ty]) } else { expect(&[ty], &[]) }
+        Op::Input | Op::Output | Op::ReadOutput | Op::EmitVertex | Op::EndPrimitive => {
+            interface::check(m, inst, args, results)
         }
         Op::Demote => no_imm().and(expect(&[], &[])),
         Op::IsHelper => no_imm().and(expect(&[], &[Type::Bool])),
@@ -525,7 +527,7 @@ fn check_special(m: &Module, inst: &InstData, args: &[Type], results: &[Type]) -
                 return Err(format!("writes {} memory", a.space.name()));
             }
             let allowed = match a.op {
-                AtomicOp::Fadd => ty.is_float(),
+                op if op.float().is_some() => ty.is_float(),
                 AtomicOp::Exchange | AtomicOp::Load | AtomicOp::Store => ty.is_int() || ty.is_float(),
                 _ => ty.is_int(),
             };

@@ -54,25 +54,49 @@ struct Form {
     workgroup_size: [u32; 3],
     uses_barrier: bool,
     may_share_batches: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    low_addresses: bool,
     shared_bytes: u32,
     scratch_bytes_per_thread: u32,
     code: Vec<String>,
     uniforms: Vec<UniformForm>,
     constant_data: String,
     resources: Vec<ResourceForm>,
-    /// Of vertex and fragment programs.
+    /// Of programs of graphics stages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     graphics: Option<graphics::GraphicsForm>,
     stats: StatsForm,
     attempts: u32,
 }
 
-#[derive(Clone, Copy, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum StageForm {
     Vertex,
+    TessControl,
+    TessEval,
+    Geometry,
     Fragment,
     Compute,
+}
+
+impl StageForm {
+    const ALL: [(StageForm, Stage); 6] = [
+        (StageForm::Vertex, Stage::Vertex),
+        (StageForm::TessControl, Stage::TessControl),
+        (StageForm::TessEval, Stage::TessEval),
+        (StageForm::Geometry, Stage::Geometry),
+        (StageForm::Fragment, Stage::Fragment),
+        (StageForm::Compute, Stage::Compute),
+    ];
+
+    fn of(stage: Stage) -> StageForm {
+        StageForm::ALL.iter().find(|row| row.1 == stage).map_or(StageForm::Compute, |row| row.0)
+    }
+
+    fn stage(self) -> Stage {
+        StageForm::ALL.iter().find(|row| row.0 == self).map_or(Stage::Compute, |row| row.1)
+    }
 }
 
 #[derive(Clone, Copy, Serialize, Deserialize)]
@@ -155,6 +179,7 @@ enum UniformKind {
     ImageSize,
     ViewportScale,
     ViewportNear,
+    PatchVertices,
     PushConstant,
     PushConstantsAddress,
     ConstantDataAddress,
@@ -190,6 +215,10 @@ pub struct StatsForm {
 pub struct CyclesForm {
     /// One thread from start to end, loops weighted.
     pub thread: u64,
+    /// What register allocation brought in, weighted in the same way.
+    pub edits: u64,
+    /// The same as the order of instructions before allocation reckoned with it.
+    pub edits_predicted: u64,
 }
 
 impl From<&Stats> for StatsForm {
@@ -208,7 +237,11 @@ impl From<&Stats> for StatsForm {
             inst_and_stalls: s.inst_and_stalls,
             nops: s.nops,
             code_bytes: s.code_bytes,
-            cycles: CyclesForm { thread: s.cycles },
+            cycles: CyclesForm {
+                thread: s.cycles,
+                edits: s.edit_cycles,
+                edits_predicted: s.predicted_edit_cycles,
+            },
         }
     }
 }
@@ -230,6 +263,8 @@ impl From<&StatsForm> for Stats {
             nops: s.nops,
             code_bytes: s.code_bytes,
             cycles: s.cycles.thread,
+            edit_cycles: s.cycles.edits,
+            predicted_edit_cycles: s.cycles.edits_predicted,
         }
     }
 }
@@ -238,6 +273,9 @@ impl From<&StatsForm> for Stats {
 pub fn stage_name(stage: Stage) -> &'static str {
     match stage {
         Stage::Vertex => "vertex",
+        Stage::TessControl => "tess-control",
+        Stage::TessEval => "tess-eval",
+        Stage::Geometry => "geometry",
         Stage::Fragment => "fragment",
         Stage::Compute => "compute",
     }
@@ -254,16 +292,13 @@ pub fn write(artifact: &Artifact) -> String {
         generator: concat!("kempe ", env!("CARGO_PKG_VERSION")).to_owned(),
         target: artifact.target.clone(),
         entry: artifact.entry.clone(),
-        stage: match artifact.stage {
-            Stage::Vertex => StageForm::Vertex,
-            Stage::Fragment => StageForm::Fragment,
-            Stage::Compute => StageForm::Compute,
-        },
+        stage: StageForm::of(artifact.stage),
         threads: artifact.threads,
         single_section: artifact.single_section,
         workgroup_size: artifact.workgroup_size,
         uses_barrier: artifact.uses_barrier,
         may_share_batches: artifact.may_share_batches,
+        low_addresses: artifact.low_addresses,
         shared_bytes: artifact.shared_bytes,
         scratch_bytes_per_thread: artifact.scratch_bytes,
         code: artifact.code.iter().map(|word| format!("{word:#018x}")).collect(),
@@ -349,6 +384,7 @@ fn write_uniform(source: &UniformSource) -> UniformForm {
             UniformForm { axis: Some(axis), steps: Some(steps), ..form(UniformKind::ViewportScale) }
         }
         UniformWord::ViewportNear => form(UniformKind::ViewportNear),
+        UniformWord::PatchVertices => form(UniformKind::PatchVertices),
         UniformWord::ImageSize { res, element, axis } => {
             UniformForm { size: Some(named(&Axis::ALL, axis)), ..of(UniformKind::ImageSize, res, element) }
         }
@@ -418,8 +454,8 @@ fn convert(form: Form) -> Result<Artifact, ReadError> {
     let stage = form.stage;
     let graphics = match (&form.graphics, stage) {
         (None, StageForm::Compute) => None,
-        (Some(form), StageForm::Vertex | StageForm::Fragment) => Some(graphics::read(form, stage)?),
         (Some(_), StageForm::Compute) => return fail("graphics: does not belong to a compute program"),
+        (Some(form), _) => Some(graphics::read(form, stage.stage())?),
         (None, _) => return fail("graphics: is missing"),
     };
     let count = form.resources.len();
@@ -427,11 +463,7 @@ fn convert(form: Form) -> Result<Artifact, ReadError> {
     let uniforms = form.uniforms.iter().enumerate().map(|(i, u)| read_uniform(i, u, count));
     Ok(Artifact {
         entry: form.entry,
-        stage: match form.stage {
-            StageForm::Vertex => Stage::Vertex,
-            StageForm::Fragment => Stage::Fragment,
-            StageForm::Compute => Stage::Compute,
-        },
+        stage: form.stage.stage(),
         code: code.collect::<Result<_, _>>()?,
         uniforms: uniforms.collect::<Result<_, _>>()?,
         threads: form.threads,
@@ -442,6 +474,7 @@ fn convert(form: Form) -> Result<Artifact, ReadError> {
         constant_data,
         uses_barrier: form.uses_barrier,
         may_share_batches: form.may_share_batches,
+        low_addresses: form.low_addresses,
         resources: resources.collect::<Result<_, _>>()?,
         graphics,
         stats: Stats::from(&form.stats),
@@ -552,6 +585,7 @@ fn read_uniform(i: usize, form: &UniformForm, resources: usize) -> Result<Unifor
             UniformWord::SamplerState { res, element }
         }
         UniformKind::ViewportNear => UniformWord::ViewportNear,
+        UniformKind::PatchVertices => UniformWord::PatchVertices,
         UniformKind::ViewportScale => match (form.axis, form.steps) {
             (Some(axis @ 0..=2), Some(steps)) => UniformWord::ViewportScale { axis, steps },
             (Some(0..=2), None) => return Err(wrong("`steps` is missing")),

@@ -60,6 +60,7 @@ fn sample() -> Artifact {
         scratch_bytes: 128,
         constant_data: vec![0, 1, 0xab, 0xff],
         uses_barrier: true,
+        low_addresses: true,
         may_share_batches: false,
         resources: resources.collect(),
         graphics: None,
@@ -78,6 +79,8 @@ fn sample() -> Artifact {
             nops: 12,
             code_bytes: 13,
             cycles: 1 << 40,
+            edit_cycles: 14,
+            predicted_edit_cycles: 15,
         },
         attempts: 2,
     }

@@ -97,6 +97,8 @@ pub struct Keep {
     pub lowered: bool,
     /// Where the registers go ([`crate::explain`]), also when there are too few.
     pub explanation: bool,
+    /// What is legal in the source and hardly meant ([`kempe_opt::lint`]), as warnings in the report.
+    pub findings: bool,
 }
 
 /// Everything that is asked of a compile besides the source.
@@ -157,7 +159,8 @@ pub struct CompileResult {
     pub status: Status,
     /// One line that says what is wrong; empty if nothing is.
     pub message: String,
-    /// The same for people: place, source line, caret, help. Ends in a line feed.
+    /// The same for people: place, source line, caret, help; of a compile that gave code its warnings. Ends in a line feed if there
+    /// is anything.
     pub report: String,
     pub artifact: Option<Artifact>,
     /// CPU time from source text to SPIR-V; 0 for SPIR-V.
@@ -183,6 +186,8 @@ pub struct Compiled {
     pub lowered: Option<Module>,
     pub explanation: Option<Explanation>,
     pub passes: Vec<PassTime>,
+    /// What is right as code but will not work as it stands.
+    pub warnings: Vec<String>,
 }
 
 /// Why a target makes nothing of a module.
@@ -208,13 +213,13 @@ pub(crate) struct Kind {
 }
 
 /// File extensions of stages, with what they are called in results.
-const STAGES: [(&str, Option<Stage>, &str); 6] = [
-    ("comp", Some(Stage::Compute), "compute"),
-    ("vert", Some(Stage::Vertex), "vertex"),
-    ("frag", Some(Stage::Fragment), "fragment"),
-    ("geom", None, "geometry"),
-    ("tesc", None, "tess-control"),
-    ("tese", None, "tess-eval"),
+const STAGES: [(&str, Stage, &str); 6] = [
+    ("comp", Stage::Compute, "compute"),
+    ("vert", Stage::Vertex, "vertex"),
+    ("frag", Stage::Fragment, "fragment"),
+    ("geom", Stage::Geometry, "geometry"),
+    ("tesc", Stage::TessControl, "tess-control"),
+    ("tese", Stage::TessEval, "tess-eval"),
 ];
 
 /// What HLSL calls its stages in names of files.
@@ -254,22 +259,19 @@ pub(crate) fn kind(source: &Source, bytes: &[u8]) -> Result<Kind, Diagnostic> {
         _ => None,
     };
     let row = match source.stage {
-        Some(stage) => STAGES.iter().find(|row| row.1 == Some(stage)),
+        Some(stage) => STAGES.iter().find(|row| row.1 == stage),
         None => STAGES.iter().find(|row| row.0 == inner),
     };
     let stage_name = row.map_or("", |row| row.2);
     match (language, row) {
         (Some(language), _) => Ok(Kind { language, stage: source.stage, stage_name }),
-        (None, Some(&(_, Some(stage), _))) => {
+        (None, Some(&(_, stage, _))) => {
             let language = if extension == "hlsl" { Language::Hlsl } else { Language::Glsl };
             Ok(Kind { language, stage: Some(stage), stage_name })
         }
-        (None, Some((_, None, what))) => {
-            Err(Diagnostic::error(&source.name, format!("{what} shaders are not supported yet")))
-        }
         (None, None) if bytes.is_empty() => Err(Diagnostic::error(&source.name, "the file is empty")),
         (None, None) => Err(Diagnostic::error(&source.name, "the name does not say what this is")
-            .with_help("GLSL is told by .comp, .vert or .frag or by --stage, HLSL by .hlsl with a stage (.vs.hlsl, .vert.hlsl) or with --stage, WGSL by .wgsl, SPIR-V by .spv")),
+            .with_help("GLSL is told by .comp, .vert, .tesc, .tese, .geom or .frag or by --stage, HLSL by .hlsl with a stage (.vs.hlsl, .vert.hlsl) or with --stage, WGSL by .wgsl, SPIR-V by .spv")),
     }
 }
 
@@ -352,7 +354,7 @@ pub(crate) fn one(name: &str, message: impl Into<String>) -> Diagnostics {
 /// for each target.
 pub fn compile(source: &Source, options: &Options) -> Vec<CompileResult> {
     let asked = options.front.entry.as_deref().filter(|e| *e != "all").unwrap_or_default();
-    let stage = source.stage.and_then(|s| STAGES.iter().find(|row| row.1 == Some(s))).map_or("", |row| row.2);
+    let stage = source.stage.and_then(|s| STAGES.iter().find(|row| row.1 == s)).map_or("", |row| row.2);
     let mut draft = Draft::new(source, asked, stage);
     let each = |f: &dyn Fn(&'static dyn Target) -> CompileResult| -> Vec<CompileResult> {
         options.targets.iter().map(|&target| f(target)).collect()
@@ -422,7 +424,7 @@ pub fn compile(source: &Source, options: &Options) -> Vec<CompileResult> {
         draft.entry = &entry.name;
         draft.stage = entry.stage;
         // Two entry points may share a name when their stages differ.
-        let stage = STAGES.iter().find(|row| row.2 == entry.stage).and_then(|row| row.1);
+        let stage = STAGES.iter().find(|row| row.2 == entry.stage).map(|row| row.1);
         let front = kempe_front::Options { entry: Some(entry.name.clone()), stage, ..options.front.clone() };
         for &target in &options.targets {
             for &variant in stage.map_or(&[Variant::Render][..], |stage| target.variants(stage)) {
@@ -473,6 +475,7 @@ struct Made {
     compile_us: u64,
     passes: Vec<PassTime>,
     ir: Option<String>,
+    findings: Vec<Diagnostic>,
     outcome: Result<Compiled, Failed>,
 }
 
@@ -510,7 +513,11 @@ pub(crate) fn one_result(
     match made.outcome {
         Ok(compiled) => {
             passes.extend(compiled.passes);
+            let mut warnings = Diagnostics(made.findings);
+            let of_target = compiled.warnings.into_iter();
+            warnings.0.extend(of_target.map(|message| Diagnostic::warning(&draft.source.name, message)));
             CompileResult {
+                report: warnings.render(&draft.source.name, draft.text),
                 attempts: compiled.artifact.attempts,
                 artifact: Some(compiled.artifact),
                 mir: compiled.mir,
@@ -580,9 +587,20 @@ fn make(
     let mut watch = Stopwatch::default();
     let mut ir = None;
     let mut kept = Duration::ZERO;
+    let mut findings = Vec::new();
     let module = module(name, words, front);
     watch.add("front", thread_time() - start, 1);
     let outcome = module.and_then(|mut module| {
+        if keep.findings {
+            let before = thread_time();
+            findings = kempe_opt::lint::lint(&module)
+                .into_iter()
+                .map(|found| {
+                    placed(Diagnostic::warning(name, found.message), found.loc, &module.files, &module.locs)
+                })
+                .collect();
+            kept += thread_time() - before;
+        }
         if let Some(read) = read {
             crate::link::remove_unread(&mut module, read);
         }
@@ -594,22 +612,30 @@ fn make(
         if keep.ir {
             let before = thread_time();
             ir = Some(kempe_ir::text::print(&module));
-            kept = thread_time() - before;
+            kept += thread_time() - before;
         }
         // The places of errors, since the target takes the module.
         let (files, locs) = (module.files.clone(), module.locs.clone());
         target.compile(module, variant, code, keep).map_err(|error| {
-            let mut diagnostic = Diagnostic::error(name, error.message.clone());
-            let line = (error.loc.0 as usize).checked_sub(1).and_then(|i| locs.get(i));
-            if let Some(line) = line {
-                let file = files.get(line.file as usize).filter(|file| !file.is_empty());
-                diagnostic.file = file.map_or(name, |file| file).to_owned();
-                diagnostic = diagnostic.with_line(line.line, line.column);
-            }
+            let diagnostic = placed(Diagnostic::error(name, error.message.clone()), error.loc, &files, &locs);
             Failed::Target(diagnostic, Box::new(error))
         })
     });
-    Made { compile_us: micros(thread_time() - start - kept), passes: watch.passes, ir, outcome }
+    Made { compile_us: micros(thread_time() - start - kept), passes: watch.passes, ir, findings, outcome }
+}
+
+/// A message at its place in the source, where that is known.
+fn placed(
+    mut diagnostic: Diagnostic,
+    loc: kempe_ir::Loc,
+    files: &[String],
+    locs: &[kempe_ir::SourceLine],
+) -> Diagnostic {
+    let Some(line) = (loc.0 as usize).checked_sub(1).and_then(|i| locs.get(i)) else { return diagnostic };
+    if let Some(file) = files.get(line.file as usize).filter(|file| !file.is_empty()) {
+        diagnostic.file.clone_from(file);
+    }
+    diagnostic.with_line(line.line, line.column)
 }
 
 fn module(name: &str, words: &[u32], front: &kempe_front::Options) -> Result<Module, Failed> {

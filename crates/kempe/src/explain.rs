@@ -145,7 +145,7 @@ impl Edits {
         match edit {
             Edit::Spill { .. } => self.spills += 1,
             Edit::Fill { .. } => self.fills += 1,
-            Edit::Recompute { .. } => self.recomputed += 1,
+            Edit::Recompute { .. } | Edit::Repeat { .. } => self.recomputed += 1,
             Edit::Copy { .. } => self.copies += 1,
             Edit::Swap { .. } => self.swaps += 1,
         }
@@ -542,9 +542,12 @@ impl<I: Display> Seen<'_, I> {
     fn recomputed(&self, allocation: &Allocation) -> Vec<Recomputed> {
         let mut times: BTreeMap<String, u32> = BTreeMap::new();
         for (_, edit) in &allocation.edits {
-            if let Edit::Recompute { recipe, .. } = edit {
-                *times.entry(self.recipe(*recipe)).or_default() += 1;
-            }
+            let what = match *edit {
+                Edit::Recompute { recipe, .. } => self.recipe(recipe),
+                Edit::Repeat { inst, .. } => shortened(&self.text(inst.0)),
+                _ => continue,
+            };
+            *times.entry(what).or_default() += 1;
         }
         let mut list: Vec<Recomputed> =
             times.into_iter().map(|(recipe, times)| Recomputed { recipe, times }).collect();

@@ -19,7 +19,7 @@ pub enum Variant {
     /// The one that gives what the source says.
     #[default]
     Render,
-    /// Of a vertex shader: positions only, for sorting primitives into tiles.
+    /// Of a shader before the rasteriser: positions only, for sorting primitives into tiles.
     Binning,
 }
 

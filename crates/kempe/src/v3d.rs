@@ -1,5 +1,6 @@
 //! Broadcom V3D behind [`Target`]. [`stages`]: its graphics programs.
 
+mod primitives;
 mod stages;
 
 use crate::compile::{CodeOptions, Compiled, Keep, Stopwatch, TargetError};
@@ -113,6 +114,7 @@ impl Target for V3d {
             mir: Vec::new(),
             lowered: None,
             passes: Stopwatch::default(),
+            warnings: Vec::new(),
             last: Instant::now(),
         };
         match kempe_v3d::compile::compile(module, self.0, &choices, &mut observer) {
@@ -125,6 +127,7 @@ impl Target for V3d {
                     lowered: observer.lowered,
                     explanation,
                     passes: observer.passes.passes,
+                    warnings: observer.warnings,
                 })
             }
             Err(error) => Err(TargetError {
@@ -195,7 +198,10 @@ impl Target for V3d {
     }
 
     fn variants(&self, stage: Stage) -> &'static [Variant] {
-        if stage == Stage::Vertex { &[Variant::Render, Variant::Binning] } else { &[Variant::Render] }
+        match stage {
+            Stage::Vertex | Stage::TessEval | Stage::Geometry => &[Variant::Render, Variant::Binning],
+            Stage::Compute | Stage::Fragment | Stage::TessControl => &[Variant::Render],
+        }
     }
 
     fn run_stage(
@@ -300,6 +306,7 @@ struct Watch {
     mir: Vec<(u32, String)>,
     lowered: Option<Module>,
     passes: Stopwatch,
+    warnings: Vec<String>,
     last: Instant,
 }
 
@@ -307,6 +314,10 @@ impl kempe_v3d::compile::Observer for Watch {
     fn step(&mut self, name: &'static str) {
         self.passes.add(name, self.last.elapsed(), 1);
         self.last = Instant::now();
+    }
+
+    fn warning(&mut self, message: &str) {
+        self.warnings.push(message.to_owned());
     }
 
     fn lowered(&mut self, module: &Module) {

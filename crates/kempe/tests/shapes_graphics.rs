@@ -202,7 +202,7 @@ fn of_run(run: StageRun) -> Given {
     let buffers = run.report.buffers.into_iter().map(|b| b.bytes).collect();
     let mut stage = run.outputs;
     for (n, list) in run.rows.into_values().enumerate() {
-        stage.values.insert((Slot::Row(n as u8), 0, 0), list);
+        stage.values.insert((Slot::Row(n as u16), 0, 0), list);
     }
     (stage, buffers)
 }

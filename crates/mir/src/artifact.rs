@@ -2,6 +2,7 @@
 
 use kempe_ir::UniformWord;
 use kempe_ir::io::{Interpolation, Sampling, Slot};
+use kempe_ir::primitive::PrimitiveModes;
 
 /// One word of the uniform stream, in final order.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -33,6 +34,10 @@ pub struct Stats {
     pub code_bytes: u32,
     /// Estimated cycles of one thread, loops weighted.
     pub cycles: u64,
+    /// Of these, what allocation brought in: stores, loads, copies, what is made again.
+    pub edit_cycles: u64,
+    /// What the order before allocation reckoned with for stores, loads and what is made again.
+    pub predicted_edit_cycles: u64,
 }
 
 /// An input of a fragment program.
@@ -61,6 +66,9 @@ pub enum VertexRow {
     InstanceId,
     BaseInstance,
     VertexId,
+    /// Of geometry and tessellation: the primitive or patch; the place of a point in its patch.
+    PrimitiveId,
+    TessCoord(u8),
     Attribute {
         location: u8,
         component: u8,
@@ -84,10 +92,20 @@ pub struct ColorTarget {
     pub wide: bool,
 }
 
+/// Of geometry and tessellation.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct PrimitiveFacts {
+    pub modes: PrimitiveModes,
+    /// Of a geometry program: rows in front of those of its vertices.
+    pub header_rows: u32,
+    /// Most invocations in a batch.
+    pub width: u32,
+}
+
 /// What a driver must know of a program of a graphics stage.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Graphics {
-    /// A vertex program for binning: positions only.
+    /// A program before the rasteriser, for binning: positions only.
     pub binning: bool,
     /// Of a fragment program, in the order in which it takes them.
     pub varyings: Vec<Varying>,
@@ -101,9 +119,16 @@ pub struct Graphics {
     pub per_sample: bool,
     /// It reads the w of the pixel's centre, although something else is interpolated at centroids.
     pub center_w: bool,
-    /// Rows of a vertex program, from the first.
+    /// Rows of the invocation's own, from the first. Outputs of a geometry program: rows of each vertex that it gives; of a control
+    /// program: of the vertex that the invocation gives.
     pub input_rows: Vec<VertexRow>,
     pub output_rows: Vec<VertexRow>,
+    /// Of geometry and tessellation: rows of each vertex of the primitive or patch, and of the patch itself.
+    pub vertex_rows: Vec<VertexRow>,
+    pub patch_rows: Vec<VertexRow>,
+    /// Of a control program: rows that it gives the patch.
+    pub patch_output_rows: Vec<VertexRow>,
+    pub primitive: Option<PrimitiveFacts>,
 }
 
 /// What one compile gives for one target and variant.
@@ -127,9 +152,11 @@ pub struct Artifact {
     pub uses_barrier: bool,
     /// Several work-groups may share a 16-lane batch.
     pub may_share_batches: bool,
+    /// The program holds addresses of 64 bits; they are taken to be below 2^32, only the low word of each counts.
+    pub low_addresses: bool,
     /// By id: a [`UniformWord`] names its resource by its number here.
     pub resources: Vec<kempe_ir::Resource>,
-    /// Of vertex and fragment programs.
+    /// Of programs of graphics stages.
     pub graphics: Option<Graphics>,
     pub stats: Stats,
     /// Configurations (thread counts) really tried.

@@ -100,6 +100,7 @@ impl<I> MirBuilder<I> {
             clobbers,
             no_memory_edit_before: false,
             is_move,
+            repeat: None,
         });
         self.mir.data.push(data);
         self.mir.locs.push(self.loc);

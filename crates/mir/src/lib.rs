@@ -14,6 +14,6 @@ pub mod print;
 pub mod symbolic;
 
 pub use artifact::{
-    Artifact, ColorTarget, Graphics, Stats, UniformSource, Varying, VaryingSource, VertexRow,
+    Artifact, ColorTarget, Graphics, PrimitiveFacts, Stats, UniformSource, Varying, VaryingSource, VertexRow,
 };
 pub use function::{Mir, MirBuilder};

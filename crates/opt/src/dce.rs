@@ -105,7 +105,7 @@ pub fn is_removable(d: &InstData) -> bool {
 /// An output that is never written: what would be given is any bits.
 fn is_undefined_output(f: &Function, d: &InstData) -> bool {
     let undef = |v: Value| f.def_inst(v).is_some_and(|i| f.insts[i].op == Op::Undef);
-    d.op == Op::Output && d.args.iter().all(|&a| undef(a))
+    d.op == Op::Output && d.args.first().is_some_and(|&a| undef(a))
 }
 
 struct Live {

@@ -129,7 +129,8 @@ impl Gvn<'_> {
     /// Classes that an instruction may change.
     fn writes_of(&mut self, i: Inst) -> u64 {
         let d = &self.m.func.insts[i];
-        if d.op.effect() != Effect::Write {
+        // What a stage gives is in no memory.
+        if d.op.effect() != Effect::Write || matches!(d.op, Op::Output | Op::EmitVertex | Op::EndPrimitive) {
             return 0;
         }
         if let Imm::Barrier(b) = d.imm {

@@ -22,7 +22,7 @@ use smallvec::SmallVec;
 /// Instructions that the copies of a loop may come to when it indexes a private array with a value of its own. Private
 /// arrays live in scratch memory; every access that goes is worth many instructions.
 const ARRAY_BUDGET: u32 = 4096;
-/// The same when the source asks for unrolling, or the loop reads a table of constants. A wish: beyond this the
+/// The same when the source asks for unrolling, or the loop reads a table of constants or gives vertices. A wish: beyond this the
 /// instructions that unrolling saves are few among those that stay.
 const HINT_BUDGET: u32 = 1024;
 /// The same for a loop around loops that stay: what they are is copied as well, and little of it simplifies.
@@ -165,6 +165,9 @@ fn indexes(f: &Function, g: &Graph, range: &[Block], header: Block) -> Option<Sp
                     && found != Some(Space::Private)
                 {
                     found = Some(mem.space);
+                } else if found.is_none() && d.op == Op::EmitVertex {
+                    // Where the vertex lies is known then.
+                    found = Some(Space::Constant);
                 }
             }
         }

@@ -75,7 +75,7 @@ fn main() {
             bad += tally.bad.len();
             println!(
                 "{name} {engine:?}: seeds {seed} to {}, {} allocated ({} handed on, {} with memory edits, {} edits, \
-                 cost {:.0}), {} refused ({} of them left out), {} bad",
+                 cost {:.0}), {} refused, {} bad",
                 seed + count - 1,
                 tally.allocated,
                 tally.handed_on,
@@ -83,7 +83,6 @@ fn main() {
                 tally.edits,
                 tally.cost,
                 tally.refused,
-                tally.apart,
                 tally.bad.len(),
             );
         }

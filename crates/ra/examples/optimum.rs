@@ -75,7 +75,9 @@ fn program(kind: Kind, seed: u64, size: u32) -> Program {
 }
 
 fn print(plan: &Plan, program: &Program, limit: u32) {
-    let options = Options { max_registers: Some(limit), ..Options::default() };
+    // The solver knows no operations made again.
+    let without = Without { repeats: true, ..Without::default() };
+    let options = Options { max_registers: Some(limit), without, ..Options::default() };
     let result = allocate(plan.file, program, plan.costs, &options);
     println!("{}", dump(plan.file, program, result.as_ref().ok()));
     println!("{:?}", result.err());

@@ -68,7 +68,13 @@ fn program() -> (Vec<&'static str>, Program) {
         let first = program.operands.len() as u32;
         program.operands.extend(operands);
         let operands = first..program.operands.len() as u32;
-        program.insts.push(InstInfo { operands, clobbers, no_memory_edit_before: false, is_move: false });
+        program.insts.push(InstInfo {
+            operands,
+            clobbers,
+            no_memory_edit_before: false,
+            is_move: false,
+            repeat: None,
+        });
         names.push(name);
     }
     let insts = 0..program.insts.len() as u32;
@@ -91,6 +97,9 @@ fn print(file: &RegisterFile, names: &[&str], program: &Program, allocation: &Al
                 Edit::Swap { a, b } => format!("swap      {} <> {}", byte(a), byte(b)),
                 Edit::Spill { from, slot } => format!("spill     slot {} <- {}", slot.0, byte(from)),
                 Edit::Fill { slot, to } => format!("fill      {} <- slot {}", byte(to), slot.0),
+                Edit::Repeat { inst, from, to } => {
+                    format!("repeat {} {} <- {} {}", inst.0, byte(to), byte(from[0]), byte(from[1]))
+                }
                 Edit::Recompute { recipe, to } => format!("recompute {} <- recipe {}", byte(to), recipe.0),
             };
             text += &format!("        | {line}\n");

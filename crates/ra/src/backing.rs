@@ -48,7 +48,7 @@ fn is_ours(limits: &Limits, set: SetId) -> bool {
 }
 
 /// Does the pass have to run, when the bounds `over` do not fit?
-pub(crate) fn is_needed(code: &Code, limits: &Limits, over: u64) -> bool {
+pub(crate) fn is_needed(code: &Code, limits: &Limits, over: Over) -> bool {
     let mut used = vec![false; limits.sets.len()];
     for info in code.vregs.iter().filter(|info| !info.undefined) {
         used[info.home.0 as usize] = true;
@@ -77,8 +77,9 @@ pub(crate) fn keep(code: &mut Code, live: &Liveness, limits: &Limits) -> Result<
         insertions: Vec::new(),
         resident: Vec::new(),
         touched: Vec::new(),
-        // Half the registers may be tied down for the sake of a flag; more cuts the region.
-        most: smallest.unwrap_or(0) / 2,
+        // Half the registers may be tied down for the sake of a flag; more cuts the region. Where that was too much, each step is
+        // one of its own.
+        most: if limits.exact { 0 } else { smallest.unwrap_or(0) / 2 },
         last_use: vec![NONE; count],
     };
     for block in 0..keeper.code.blocks.len() as u32 {
@@ -159,6 +160,16 @@ impl Keeper<'_> {
     fn step(&mut self, block: u32, step: u32) -> Result<(), u32> {
         let info = self.code.steps[step as usize];
         let ops: Vec<Operand> = self.code.ops[info.ops()].to_vec();
+        // What the step destroys and does not read leaves before it: the step need not lie in a region for its sake.
+        let clobbered = self.limits.clobber_mask(info.clobbers);
+        for vreg in self.resident.clone() {
+            let home = self.code.vregs[vreg as usize].home;
+            if self.limits.sets[home.0 as usize].is_subset_of(&clobbered)
+                && !ops.iter().any(|op| op.kind == OperandKind::Use && op.vreg.0 == vreg)
+            {
+                self.evict(vreg, step)?;
+            }
+        }
         if !self.resident.iter().any(|&vreg| self.fragile(vreg)) && !info.no_memory {
             self.touched.clear();
         }
@@ -254,7 +265,18 @@ impl Keeper<'_> {
                     && self.ours(vreg)
                     && !self.is_unbacked(vreg)
             });
-            let Some(mine) = mine else { return Err(step) };
+            let Some(mine) = mine else {
+                // All that the step reads at once, if no memory edit stands between what brings it in.
+                if !self.limits.memory || self.code.steps[step as usize].no_memory {
+                    return Err(step);
+                }
+                self.code.steps[step as usize].no_memory = true;
+                for insertion in self.insertions.iter_mut().filter(|insertion| insertion.step == step).skip(1)
+                {
+                    insertion.no_memory = true;
+                }
+                continue;
+            };
             let vreg = self.code.ops[mine].vreg.0;
             let mut first = true;
             for op in range {
@@ -283,7 +305,8 @@ impl Keeper<'_> {
         others.iter().copied().max_by_key(|&vreg| (next(vreg).unwrap_or(u32::MAX), std::cmp::Reverse(vreg)))
     }
 
-    /// Our own sets only.
+    /// Our own sets only, beside what the step itself needs of sets that nothing stands behind. (What is made again is made
+    /// right before a step, and need not stay.)
     fn fits(&self, step: u32) -> bool {
         let info = &self.code.steps[step as usize];
         let ops = &self.code.ops[info.ops()];
@@ -307,20 +330,38 @@ impl Keeper<'_> {
             }
         }
         let mut list = Vec::new();
-        nodes(self.code, self.limits, info, false, &mut list);
-        list.retain(|node| is_ours(self.limits, node.set));
+        nodes(self.code, self.limits, info, &mut list);
+        list.retain_mut(|node| {
+            let vreg = node.ops.first().map_or(node.value, |&op| ops[op as usize].vreg.0);
+            let home = self.code.vregs[vreg as usize].home;
+            if self.limits.backing[home.0 as usize] != Backing::None || is_ours(self.limits, home) {
+                return is_ours(self.limits, node.set);
+            }
+            if node.main {
+                node.counts = READING;
+            }
+            !(node.main && node.ops.is_empty())
+        });
+        // Where a memory edit may stand, sets of which it leaves a part have less room.
+        let next = self.code.steps.get(step as usize + 1);
+        let stays_inside = self.resident.iter().any(|&vreg| self.fragile(vreg));
+        let at = |inside: bool| if inside { INSIDE } else { At::Point };
+        let points = [
+            (&before, at(info.no_memory)),
+            (&after, at(stays_inside || next.is_some_and(|next| next.no_memory))),
+        ];
         let mut pressure = Pressure::default();
-        for counts in [&before, &after] {
+        for (counts, at) in points {
             pressure.start(self.limits);
-            pressure.add_counts(self.limits, counts, INSIDE);
+            pressure.add_counts(self.limits, counts, at);
             if pressure.over(self.limits) != 0 {
                 return false;
             }
         }
         [READING, WRITING].into_iter().all(|phase| {
             pressure.start(self.limits);
-            pressure.add_counts(self.limits, &through, INSIDE);
-            pressure.add_nodes(self.limits, &list, ClobberId(0), phase);
+            pressure.add_counts(self.limits, &through, At::Through(info.clobbers));
+            pressure.add_nodes(self.limits, &list, info.clobbers, phase);
             pressure.over(self.limits) == 0
         })
     }

@@ -49,6 +49,8 @@ struct Checker<'a> {
     /// First fact of a recipe; `recipe_size` parts.
     recipe_fact: Vec<u32>,
     recipe_size: Vec<u8>,
+    /// Values with the parameters that are always the same, sorted.
+    aliases: Vec<(VReg, VReg)>,
     /// By value: the recipe that makes it, if any.
     recipe_of: Vec<Option<Recipe>>,
     /// Sets by fact, one bit each: home and operands; [`ANYWHERE`] for what a recipe makes.
@@ -90,6 +92,40 @@ pub(crate) fn check_with(
     let mut checker = Checker::new(file, program, allocation, graph)?;
     checker.run(graph)?;
     Ok(checker.visits)
+}
+
+/// Sweeps over the parameters; each sees through one more back edge.
+const ALIAS_PASSES: u32 = 8;
+
+/// Values, each with a parameter all of whose arguments are this value, or the parameter itself; sorted.
+fn aliases(program: &Program, graph: &Graph) -> Vec<(VReg, VReg)> {
+    let mut same: Vec<VReg> = (0..program.vregs.len() as u32).map(VReg).collect();
+    for _ in 0..ALIAS_PASSES {
+        let mut changed = false;
+        for &block in &graph.rpo {
+            let info = &program.blocks[block as usize];
+            for (index, &param) in info.params.iter().enumerate() {
+                let edges = info.preds.iter().flat_map(|pred| &program.blocks[pred.0 as usize].succs);
+                let args =
+                    edges.filter(|edge| edge.to.0 == block).map(|edge| same[edge.args[index].0 as usize]);
+                let mut args = args.filter(|&arg| arg != param);
+                if let Some(first) = args.next()
+                    && args.all(|arg| arg == first)
+                    && same[param.0 as usize] != first
+                {
+                    same[param.0 as usize] = first;
+                    changed = true;
+                }
+            }
+        }
+        if !changed {
+            break;
+        }
+    }
+    let all = same.iter().enumerate().map(|(vreg, &value)| (value, VReg(vreg as u32)));
+    let mut list: Vec<(VReg, VReg)> = all.filter(|(value, vreg)| value != vreg).collect();
+    list.sort_unstable();
+    list
 }
 
 impl<'a> Checker<'a> {
@@ -216,6 +252,7 @@ impl<'a> Checker<'a> {
             value_fact,
             recipe_fact,
             recipe_size,
+            aliases: aliases(program, graph),
             recipe_of,
             fact_home,
             homes,
@@ -462,6 +499,27 @@ impl<'a> Checker<'a> {
                     let unit = self.unit(Unit(to.0.saturating_add(part)))?;
                     let fact = self.recipe_fact[recipe.0 as usize] + part as u32;
                     self.set_facts(state, unit, Facts::from_slice(&[fact]));
+                }
+            }
+            // The inputs that a value was made from are the same wherever it may be read: every way from a new definition of one of
+            // them to a use of the value passes its definition. So the result is the value; and a parameter that can only be this
+            // value is it for the same reason.
+            Edit::Repeat { inst: again, from, to } => {
+                let repeated = self.program.insts.get(again.0 as usize).filter(|info| info.repeat.is_some());
+                let Some(info) = repeated else { return Err("that instruction cannot be repeated".into()) };
+                let ops = &self.program.operands[info.operands.start as usize..info.operands.end as usize];
+                let mut sources = from.into_iter();
+                for op in ops.iter().filter(|op| op.kind == OperandKind::Use) {
+                    let unit = sources.next().unwrap_or(from[0]);
+                    self.legal(op, unit).and_then(|()| self.read(op, unit, state))?;
+                }
+                for op in ops.iter().filter(|op| op.kind != OperandKind::Use) {
+                    self.legal(op, to)?;
+                    let same = self.aliases.partition_point(|entry| entry.0 < op.vreg);
+                    let same = self.aliases[same..].iter().take_while(|entry| entry.0 == op.vreg);
+                    let all = same.map(|entry| entry.1).chain([op.vreg]);
+                    let facts: Facts = all.map(|vreg| self.value_fact[vreg.0 as usize]).collect();
+                    self.set_facts(state, to.0 as usize, facts);
                 }
             }
         }

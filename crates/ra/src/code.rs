@@ -11,9 +11,11 @@
 
 use std::ops::Range;
 
+use std::rc::Rc;
+
 use smallvec::SmallVec;
 
-use crate::graph::Graph;
+use crate::graph::{Graph, NONE};
 use crate::problem::*;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,6 +25,8 @@ pub(crate) enum StepKind {
     Copy,
     /// Def.
     Remake(Recipe),
+    /// The operands of this instruction, once more.
+    Repeat(u32),
     /// Use; a wide value takes consecutive slots.
     Store(u32),
     /// Def.
@@ -80,6 +84,54 @@ pub(crate) struct Code {
     /// [`LIVES`], [`DIES`] or [`DIES_AGAIN`], filled in by liveness.
     pub kills: Vec<u8>,
     pub vregs: Vec<VRegInfo>,
+    /// Instructions that may be repeated.
+    pub makers: Makers,
+}
+
+/// Instructions that may be repeated ([`InstInfo::repeat`]), by the value that they make.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Makers {
+    /// Index into `list` by value, or [`NONE`]; shorter than the values where spilling added some.
+    of: Rc<[u32]>,
+    list: Rc<[Maker]>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Maker {
+    pub inst: u32,
+    /// Its cost in cycles.
+    pub cost: f32,
+    pub ops: SmallVec<[Operand; 3]>,
+}
+
+impl Maker {
+    /// What it reads.
+    pub fn inputs(&self) -> impl Iterator<Item = u32> + '_ {
+        self.ops.iter().filter(|op| op.kind == OperandKind::Use).map(|op| op.vreg.0)
+    }
+}
+
+impl Makers {
+    pub fn get(&self, vreg: u32) -> Option<&Maker> {
+        self.of.get(vreg as usize).and_then(|&at| self.list.get(at as usize))
+    }
+
+    fn new(program: &Program, code: &Code) -> Makers {
+        let mut of = vec![NONE; code.vregs.len()];
+        let mut list = Vec::new();
+        for step in code.steps.iter().filter(|step| step.kind == StepKind::Inst) {
+            let Some(cost) = program.insts[step.inst as usize].repeat else { continue };
+            let ops = SmallVec::from_slice(&code.ops[step.ops()]);
+            let maker = Maker { inst: step.inst, cost, ops };
+            let made = maker.ops.iter().find(|op| op.kind != OperandKind::Use).map(|op| op.vreg.0);
+            let Some(made) = made.filter(|&vreg| code.vregs[vreg as usize].recipe.is_none()) else {
+                continue;
+            };
+            of[made as usize] = list.len() as u32;
+            list.push(maker);
+        }
+        Makers { of: of.into(), list: list.into() }
+    }
 }
 
 /// Sweeps over the program that look for parameters which can only be one value. One sees everything in code without
@@ -197,6 +249,7 @@ impl Code {
             real: Vec::with_capacity(program.operands.len()),
             kills: Vec::new(),
             vregs: program.vregs.clone(),
+            makers: Makers::default(),
         };
         moved.sort_unstable();
         for (index, info) in program.blocks.iter().enumerate() {
@@ -243,6 +296,7 @@ impl Code {
                 frequency: if info.frequency.is_finite() { info.frequency.max(1e-6) } else { 1.0 },
             });
         }
+        code.makers = Makers::new(program, &code);
         code
     }
 
@@ -272,6 +326,23 @@ impl Code {
             clobbers,
             no_memory: false,
             is_move: kind == StepKind::Copy,
+            inst,
+        });
+    }
+
+    /// What makes `vreg`, once more before `inst`.
+    pub fn push_repeat(&mut self, vreg: u32, inst: u32) {
+        let Some(maker) = self.makers.get(vreg).cloned() else { return };
+        let first_op = self.ops.len() as u32;
+        self.ops.extend_from_slice(&maker.ops);
+        self.real.resize(self.ops.len(), u32::MAX);
+        self.steps.push(Step {
+            kind: StepKind::Repeat(maker.inst),
+            first_op,
+            last_op: self.ops.len() as u32,
+            clobbers: ClobberId(0),
+            no_memory: false,
+            is_move: false,
             inst,
         });
     }

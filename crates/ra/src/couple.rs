@@ -37,6 +37,8 @@ struct Coupler<'a> {
     mark: u32,
     /// Born in memory.
     in_memory: Vec<bool>,
+    /// A parameter in memory has it without an edit: they share a slot.
+    shared: Vec<bool>,
     /// A slot for breaking cycles.
     scratch: u32,
     /// Slots for values whose register is lent out.
@@ -65,6 +67,7 @@ pub(crate) fn couple(
         at_exit: vec![0; count],
         mark: 0,
         in_memory: vec![false; count],
+        shared: vec![false; count],
         scratch: NONE,
         lending: Vec::new(),
         waiting: Vec::new(),
@@ -191,6 +194,7 @@ impl Coupler<'_> {
             let info = &code.vregs[arg as usize];
             if self.slots.slot[arg as usize] == slot {
                 if !self.in_memory[arg as usize] {
+                    self.shared[arg as usize] = true;
                     self.decisions.evictions.push(Eviction { vreg: arg, block, step: last });
                 }
             } else if self.at_exit[arg as usize] == self.mark {
@@ -377,7 +381,12 @@ impl Coupler<'_> {
     /// One store for every value that is put out, at a point that dominates all of them.
     fn place_stores(&mut self) -> Result<(), Trouble> {
         let mut evictions = std::mem::take(&mut self.decisions.evictions);
-        evictions.retain(|eviction| !self.in_memory[eviction.vreg as usize]);
+        // What is always made again where it is read needs no store.
+        let mut read = std::mem::take(&mut self.shared);
+        for insertion in self.decisions.insertions.iter().filter(|i| matches!(i.kind, StepKind::Fill(_))) {
+            read[insertion.vreg as usize] = true;
+        }
+        evictions.retain(|eviction| !self.in_memory[eviction.vreg as usize] && read[eviction.vreg as usize]);
         evictions.sort_by_key(|eviction| (eviction.vreg, eviction.block, eviction.step));
         let mut defs: Vec<(u32, u32)> = vec![(NONE, NONE); self.code.vregs.len()];
         for (index, block) in self.code.blocks.iter().enumerate() {

@@ -7,28 +7,27 @@
 //! the p/q idea of Smith, Ramsey & Holloway ("A generalized algorithm for graph-coloring register allocation", 2004)
 //! turned from a colouring test into a pressure test.
 //!
-//! [`nodes`] lists what one step needs besides the values that merely live through it: a unit per operand value, an
-//! extra one wherever one value must stand in two places at once (a tied use that lives on, bug shape A29; two fixed
-//! units; two vectors, A20 and A23), and none for a def that takes over the unit of a use that dies.
-//!
 //! Wide values and vector operands are counted by *levels*, one for every size that occurs: besides the units as such, how
 //! many aligned windows for that size are taken by what is at least as wide. Placing the widest first then never runs
 //! out of windows. A level only counts where something of exactly its size is to be placed.
 //!
-//! A step has two phases, reading and writing. Left out: an exact test of both at once. A def that cannot take over
-//! the unit of a use (because of another set or fixed unit) is counted in both; where placing fails all the same,
-//! the step is counted as *tight* (everything in both phases) in another attempt.
-
-use rustc_hash::FxHashMap;
-use smallvec::SmallVec;
+//! A step has two phases, reading and writing ([`crate::nodes`] lists what it needs). Left out: an exact test of both at
+//! once. Where placing fails all the same, another attempt does not count but arranges ([`Limits::exact`]).
 
 use crate::code::*;
-use crate::graph::NONE;
 use crate::masks::UnitMask;
+pub(crate) use crate::nodes::*;
 use crate::problem::*;
+use rustc_hash::FxHashMap;
 
 /// Most unions of classes that are counted; beyond that only the first ones are, and placing may fail later.
 const MAX_BOUNDS: usize = 64;
+
+/// Most sizes that are told apart.
+const MAX_LEVELS: usize = 16;
+
+/// Bounds as bits: the low half stands for units, the high half for windows of any size.
+pub(crate) type Over = u128;
 
 /// A set of units that some values are confined to.
 pub(crate) type Class = u16;
@@ -40,16 +39,6 @@ pub(crate) enum At {
     Point,
     /// Within a step that destroys something, or between steps where no memory edit may stand.
     Through(ClobberId),
-}
-
-/// How an instruction is treated after placing failed there.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Tight {
-    No,
-    /// Counted in both phases, and what lives on kept out of vectors and fixed places.
-    Counted,
-    /// Nothing but its operands is in registers there.
-    Bare,
 }
 
 /// Between steps inside a region.
@@ -65,6 +54,8 @@ pub(crate) struct Limits {
     /// a memory edit leaves them alone.
     pub memory: bool,
     pub memory_clobbers: ClobberId,
+    /// Counts fitted before where placing failed: every point is arranged to see whether it fits, in all [`Ways`].
+    pub exact: bool,
     /// `nested[a * sets + b]`: set `a` lies within set `b`.
     nested: Vec<bool>,
     /// Class of a set under a clobber mask: `set * clobbers + clobber`.
@@ -91,6 +82,8 @@ pub(crate) struct Limits {
     /// By set: registers are handed out round robin.
     pub rotates: Vec<bool>,
     pub preferences: Preferences,
+    /// Units that keep only what belongs into their sets.
+    pub narrow: UnitMask,
     /// Units of the whole register file.
     pub units: usize,
 }
@@ -115,24 +108,27 @@ impl Limits {
             }
         }
         let reserved = if memory { UnitMask::of(&file.edit_reserved) } else { UnitMask::EMPTY };
-        let mut order = Vec::new();
-        for set in &file.sets {
-            let usable = set.units.iter().copied().filter(|&unit| !reserved.contains(unit));
+        // Small sets first: a limit leaves a set all that it left to those within it, so that they lie within it still.
+        let mut order: Vec<Vec<Unit>> = vec![Vec::new(); file.sets.len()];
+        let mut small_first: Vec<usize> = (0..file.sets.len()).collect();
+        small_first.sort_by_key(|&set| all_sets[set].count());
+        for (at, &set) in small_first.iter().enumerate() {
+            let usable = file.sets[set].units.iter().copied().filter(|&unit| !reserved.contains(unit));
             let mut list: Vec<Unit> = usable.collect();
-            if let (Some(most), Backing::Memory) = (max_registers, set.backing) {
-                let counted = |unit: &Unit| !wiped.contains(*unit);
-                let kept_fixed = list.iter().filter(|u| counted(u) && fixed.contains(**u)).count();
-                let mut free = (most as usize).saturating_sub(kept_fixed);
-                list.retain(|unit| {
-                    if !counted(unit) || fixed.contains(*unit) {
-                        return true;
-                    }
-                    let keep = free > 0;
-                    free = free.saturating_sub(1);
-                    keep
+            if let (Some(most), Backing::Memory) = (max_registers, file.sets[set].backing) {
+                let inner = small_first[..at].iter().filter(|&&inner| {
+                    file.sets[inner].backing == Backing::Memory
+                        && all_sets[inner].is_subset_of(&all_sets[set])
                 });
+                let inner = inner.fold(UnitMask::EMPTY, |mask, &inner| mask.or(&UnitMask::of(&order[inner])));
+                let mut keep = wiped.or(&fixed).or(&inner);
+                let kept = list.iter().filter(|&&unit| keep.contains(unit) && !wiped.contains(unit)).count();
+                let others = list.iter().copied().filter(|&unit| !keep.contains(unit));
+                let others: Vec<Unit> = others.take((most as usize).saturating_sub(kept)).collect();
+                keep = keep.or(&UnitMask::of(&others));
+                list.retain(|&unit| keep.contains(unit));
             }
-            order.push(list);
+            order[set] = list;
         }
         let sets: Vec<UnitMask> = order.iter().map(|list| UnitMask::of(list)).collect();
         let count = sets.len();
@@ -149,6 +145,7 @@ impl Limits {
             clobbers,
             memory,
             memory_clobbers: file.memory_edit_clobbers,
+            exact: false,
             nested,
             class_of: Vec::new(),
             point_class: Vec::new(),
@@ -164,6 +161,7 @@ impl Limits {
             fragile,
             units: file.units.len(),
             preferences: file.preferences.clone(),
+            narrow: UnitMask::of(&file.narrow),
             rotates: file.sets.iter().map(|set| set.rotate).collect(),
         };
         limits.make_classes(program, if memory { wiped } else { UnitMask::EMPTY });
@@ -219,18 +217,17 @@ impl Limits {
         sizes.extend(vectors.map(|part| part.index as u32 + 1));
         sizes.sort_unstable();
         sizes.dedup();
-        sizes.truncate(MAX_BOUNDS / 4);
+        sizes.truncate(MAX_LEVELS);
         self.levels = sizes;
         // Unions of overlapping classes, until nothing new comes up.
-        let most = MAX_BOUNDS / self.levels.len();
-        let mut bounds: Vec<UnitMask> = masks.iter().copied().take(most).collect();
+        let mut bounds: Vec<UnitMask> = masks.iter().copied().take(MAX_BOUNDS).collect();
         let mut next = 1;
-        while next < bounds.len() && bounds.len() < most {
+        while next < bounds.len() && bounds.len() < MAX_BOUNDS {
             for other in 0..next {
                 let (a, b) = (bounds[next], bounds[other]);
                 if a.intersects(&b) && !a.is_subset_of(&b) && !b.is_subset_of(&a) {
                     let union = a.or(&b);
-                    if !bounds.contains(&union) && bounds.len() < most {
+                    if !bounds.contains(&union) && bounds.len() < MAX_BOUNDS {
                         bounds.push(union);
                     }
                 }
@@ -307,13 +304,13 @@ impl Limits {
     }
 
     /// All bounds in which a value of `set` counts, at any level, as bits.
-    pub fn bounds_at_all_levels(&self, set: SetId, at: At) -> u64 {
-        let base = self.bounds_of(set, at);
-        (0..self.levels.len()).fold(0, |bits, level| bits | base << (level * self.bases))
+    pub fn bounds_at_all_levels(&self, set: SetId, at: At) -> Over {
+        let base = Over::from(self.bounds_of(set, at));
+        base | base << MAX_BOUNDS
     }
 
     /// Bits of all bounds that some value of `set` can count in.
-    pub fn full_bounds(&self, set: SetId) -> u64 {
+    pub fn full_bounds(&self, set: SetId) -> Over {
         let used = self.used_clobbers.iter();
         used.fold(self.bounds_at_all_levels(set, At::Point), |bits, &clobber| {
             bits | self.bounds_at_all_levels(set, At::Through(clobber))
@@ -354,40 +351,6 @@ impl Limits {
     }
 }
 
-/// One unit (or aligned run of units) that a step needs.
-#[derive(Clone, Debug)]
-pub(crate) struct Node {
-    /// The value that is read there, or [`NONE`].
-    pub value: u32,
-    /// Operands (positions within the step) that read or write it.
-    pub ops: SmallVec<[u8; 4]>,
-    /// The def that is written there (position within the step), or [`NONE`].
-    pub def: u32,
-    pub set: SetId,
-    pub fixed: Option<Unit>,
-    /// Part of a vector operand.
-    pub vector: Option<VectorPart>,
-    pub size: u8,
-    /// The value lives on in this place.
-    pub main: bool,
-    /// The step's clobbers must not reach this place: the value lives on, or a memory edit takes its parts one after the other.
-    pub spared: bool,
-    /// The def of this node is written before the uses are read.
-    pub early: bool,
-    /// When the place is taken: [`READING`], [`WRITING`] or both; or how it is named ([`EARLY`], [`IDLE`]).
-    pub phases: u8,
-    /// Phases in which it counts.
-    pub counts: u8,
-}
-
-pub(crate) const READING: u8 = 1;
-pub(crate) const WRITING: u8 = 2;
-pub(crate) const BOTH: u8 = 3;
-/// Besides: written before anything is read, so that not even a use that reads nothing may name the place.
-pub(crate) const EARLY: u8 = 4;
-/// Named by a use that reads nothing: any place but one that is written early.
-pub(crate) const IDLE: u8 = 8;
-
 /// How many places there are in `mask` for something `size` units wide.
 fn windows(mask: &UnitMask, size: u32) -> u32 {
     if size == 1 {
@@ -396,258 +359,6 @@ fn windows(mask: &UnitMask, size: u32) -> u32 {
     let align = size.next_power_of_two();
     let starts = mask.iter().filter(|unit| (unit.0 as u32).is_multiple_of(align));
     starts.filter(|unit| UnitMask::run(*unit, size).is_subset_of(mask)).count() as u32
-}
-
-/// Do two fixed operands want some of the same units?
-fn overlap(a: Unit, a_size: u8, b: Unit, b_size: u8) -> bool {
-    a.0 < b.0 + b_size as u16 && b.0 < a.0 + a_size as u16
-}
-
-/// A memory edit of a wide value is one for each part, and each destroys what memory edits destroy: no part may stand there.
-pub(crate) fn in_parts(code: &Code, step: &Step) -> bool {
-    let wide = || code.vregs[code.ops[step.first_op as usize].vreg.0 as usize].size > 1;
-    matches!(step.kind, StepKind::Store(_) | StepKind::Fill(_)) && wide()
-}
-
-/// What a step needs besides the values that live through it without being mentioned.
-///
-/// `tight` keeps what lives on out of vectors, wide and fixed places, and counts everything in both phases.
-pub(crate) fn nodes(code: &Code, limits: &Limits, step: &Step, tight: bool, out: &mut Vec<Node>) {
-    out.clear();
-    let range = step.ops();
-    let ops = &code.ops[range.clone()];
-    let kills = &code.kills[range];
-    let early_tie =
-        |index: usize| ops.iter().any(|op| op.tied == Some(index as u8) && op.kind == OperandKind::EarlyDef);
-    for (index, op) in ops.iter().enumerate() {
-        if op.kind != OperandKind::Use {
-            continue;
-        }
-        if code.is_undefined(op.vreg.0) {
-            // Takes nothing, but its position in a vector must exist, and an early def must keep off it where it has
-            // little choice.
-            let named = op.vector.is_some() || op.fixed.is_some() || code.vregs[op.vreg.0 as usize].size > 1;
-            if named && !ops.iter().any(|other| other.tied == Some(index as u8)) {
-                out.push(Node {
-                    value: NONE,
-                    ops: SmallVec::from_slice(&[index as u8]),
-                    def: NONE,
-                    set: op.set,
-                    fixed: op.fixed,
-                    vector: op.vector,
-                    size: code.vregs[op.vreg.0 as usize].size,
-                    main: false,
-                    spared: false,
-                    early: false,
-                    phases: IDLE,
-                    counts: 0,
-                });
-            }
-            continue;
-        }
-        let value = op.vreg.0;
-        let info = &code.vregs[value as usize];
-        let first = !out.iter().any(|node| node.value == value);
-        if first && kills[index] == LIVES {
-            out.push(Node {
-                value,
-                ops: SmallVec::new(),
-                def: NONE,
-                set: info.home,
-                fixed: None,
-                vector: None,
-                size: info.size,
-                main: true,
-                spared: true,
-                early: false,
-                phases: BOTH,
-                counts: BOTH,
-            });
-        }
-        let tie = ops.iter().position(|other| other.tied == Some(index as u8));
-        // A fixed place that a def of this step also takes cannot keep a value that lives on.
-        let leaves = op.fixed.is_some_and(|unit| {
-            tight
-                || ops.iter().enumerate().any(|(at, other)| {
-                    let size = code.vregs[other.vreg.0 as usize].size;
-                    other.kind != OperandKind::Use
-                        && Some(at) != tie
-                        && other.fixed.is_some_and(|fixed| overlap(fixed, size, unit, info.size))
-                })
-        });
-        let leaves = leaves || tie.is_some() || tight && op.vector.is_some();
-        let place = out.iter_mut().find(|node| {
-            node.value == value
-                && fits(limits, step, node, op)
-                && !(node.main && leaves)
-                && !(tie.is_some() && node.def != NONE)
-                && !(tie.is_some() && early_tie(index) && !node.ops.is_empty())
-                && !node.early
-        });
-        match place {
-            Some(node) => {
-                narrow(limits, node, op);
-                node.ops.push(index as u8);
-                if let Some(def) = tie {
-                    node.def = def as u32;
-                    node.early = early_tie(index);
-                    node.phases = if node.early { BOTH | EARLY } else { BOTH };
-                    node.counts = BOTH;
-                }
-            }
-            None => out.push(Node {
-                value,
-                ops: SmallVec::from_slice(&[index as u8]),
-                def: tie.map_or(NONE, |def| def as u32),
-                set: op.set,
-                fixed: op.fixed,
-                vector: op.vector,
-                size: info.size,
-                main: false,
-                spared: in_parts(code, step),
-                early: tie.is_some() && early_tie(index),
-                phases: match tie {
-                    Some(_) if early_tie(index) => BOTH | EARLY,
-                    Some(_) => BOTH,
-                    None => READING,
-                },
-                counts: if tie.is_some() { BOTH } else { READING },
-            }),
-        }
-    }
-    place_defs(code, limits, step, out);
-    if tight {
-        for node in out.iter_mut().filter(|node| node.phases != IDLE) {
-            node.counts = BOTH;
-        }
-    }
-}
-
-/// May `op` read its value in the place of `node`?
-fn fits(limits: &Limits, step: &Step, node: &Node, op: &Operand) -> bool {
-    if node.vector.is_some() && (op.fixed.is_some() || op.vector.is_some()) {
-        return node.vector == op.vector && node.fixed == op.fixed;
-    }
-    if node.fixed.is_some() && op.vector.is_some() {
-        return false;
-    }
-    let inner = if limits.nested(op.set, node.set) {
-        op.set
-    } else if limits.nested(node.set, op.set) {
-        node.set
-    } else {
-        return false;
-    };
-    let spared = if node.spared { limits.clobber_mask(step.clobbers) } else { UnitMask::EMPTY };
-    match (node.fixed, op.fixed) {
-        (Some(a), Some(b)) => a == b,
-        (Some(unit), None) | (None, Some(unit)) => {
-            limits.sets[inner.0 as usize].contains(unit) && !spared.contains(unit)
-        }
-        (None, None) => !limits.sets[inner.0 as usize].minus(&spared).is_empty(),
-    }
-}
-
-fn narrow(limits: &Limits, node: &mut Node, op: &Operand) {
-    if limits.nested(op.set, node.set) {
-        node.set = op.set;
-    }
-    node.fixed = node.fixed.or(op.fixed);
-    node.vector = node.vector.or(op.vector);
-}
-
-fn place_defs(code: &Code, limits: &Limits, step: &Step, out: &mut Vec<Node>) {
-    let ops = &code.ops[step.ops()];
-    let plain = |index: usize, op: &Operand| Node {
-        value: NONE,
-        ops: SmallVec::from_slice(&[index as u8]),
-        def: index as u32,
-        set: op.set,
-        fixed: op.fixed,
-        vector: op.vector,
-        size: code.vregs[op.vreg.0 as usize].size,
-        main: false,
-        spared: in_parts(code, step),
-        early: op.kind == OperandKind::EarlyDef,
-        phases: if op.kind == OperandKind::EarlyDef { BOTH | EARLY } else { WRITING },
-        counts: if op.kind == OperandKind::EarlyDef { BOTH } else { WRITING },
-    };
-    // Tied defs: the node of the use, or a new one when the use reads nothing.
-    for (index, op) in ops.iter().enumerate() {
-        let (Some(tied), true) = (op.tied, op.kind != OperandKind::Use) else { continue };
-        match out.iter_mut().find(|node| node.def == index as u32) {
-            Some(node) => {
-                narrow(limits, node, op);
-                node.ops.push(index as u8);
-            }
-            None => {
-                let mut node = plain(index, op);
-                let used = &ops[tied as usize];
-                node.ops.push(tied);
-                narrow(limits, &mut node, used);
-                out.push(node);
-            }
-        }
-    }
-    // Defs with a fixed unit first, then by the size of their set: what has the least choice comes first. Taking over a
-    // use narrows both; in this order no def of a wide set takes the place that one of a narrow set needs.
-    let mut order: SmallVec<[u8; 8]> = (0..ops.len() as u8).collect();
-    order.retain(|&mut index| {
-        let op = &ops[index as usize];
-        op.kind != OperandKind::Use && op.tied.is_none() && out.iter().all(|node| node.def != index as u32)
-    });
-    order.sort_by_key(|&index| {
-        let op = &ops[index as usize];
-        (op.fixed.is_none(), limits.sets[op.set.0 as usize].count())
-    });
-    for index in order.into_iter().map(usize::from) {
-        let op = &ops[index];
-        let size = code.vregs[op.vreg.0 as usize].size;
-        let mut best: Option<(u8, usize)> = None;
-        let mut rivals = false;
-        if op.kind == OperandKind::Def && op.vector.is_none() {
-            for (at, node) in out.iter().enumerate() {
-                if node.main || node.def != NONE || node.value == NONE || node.vector.is_some() {
-                    continue;
-                }
-                if node.size != size || size > 1 {
-                    // Wide places that are fixed apart from each other.
-                    rivals |= match (node.fixed, op.fixed) {
-                        (Some(a), Some(b)) => !overlap(a, node.size, b, size),
-                        _ => false,
-                    };
-                    continue;
-                }
-                let fits = match (node.fixed, op.fixed) {
-                    (Some(a), Some(b)) => a == b,
-                    (Some(unit), None) => limits.sets[op.set.0 as usize].contains(unit),
-                    (None, Some(unit)) => limits.sets[node.set.0 as usize].contains(unit),
-                    (None, None) => limits.nested(node.set, op.set) || limits.nested(op.set, node.set),
-                };
-                rivals |= !fits;
-                let alike = 2 * (node.fixed == op.fixed) as u8 + (node.set == op.set) as u8;
-                if fits && best.is_none_or(|(most, _)| alike > most) {
-                    best = Some((alike, at));
-                }
-            }
-        }
-        match best {
-            Some((_, at)) => {
-                out[at].def = index as u32;
-                narrow(limits, &mut out[at], op);
-                out[at].ops.push(index as u8);
-                out[at].phases = BOTH;
-                out[at].counts = BOTH;
-            }
-            None => {
-                let mut node = plain(index, op);
-                if rivals {
-                    node.counts = BOTH;
-                }
-                out.push(node);
-            }
-        }
-    }
 }
 
 /// Counts of what is resident, by home set and level.
@@ -691,15 +402,15 @@ impl Counts {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pressure {
     used: Vec<u32>,
-    /// Something of exactly the size of the level counts here.
-    exact: u64,
+    /// By level: bounds in which something of exactly that size counts here.
+    exact: [u64; MAX_LEVELS],
 }
 
 impl Pressure {
     pub fn start(&mut self, limits: &Limits) {
         self.used.clear();
         self.used.resize(limits.capacity.len(), 0);
-        self.exact = 0;
+        self.exact = [0; MAX_LEVELS];
     }
 
     fn add(&mut self, limits: &Limits, level: usize, mut bounds: u64, weight: u32, exact: bool) {
@@ -707,7 +418,7 @@ impl Pressure {
             return;
         }
         if exact {
-            self.exact |= bounds << (level * limits.bases);
+            self.exact[level] |= bounds;
         }
         while bounds != 0 {
             self.used[level * limits.bases + bounds.trailing_zeros() as usize] += weight;
@@ -793,19 +504,24 @@ impl Pressure {
     }
 
     /// The bounds that hold too much, as bits.
-    pub fn over(&self, limits: &Limits) -> u64 {
-        let mut bits = 0;
-        for (index, (&used, &capacity)) in self.used.iter().zip(&limits.capacity).enumerate() {
-            if used > capacity {
-                bits |= 1 << index;
+    pub fn over(&self, limits: &Limits) -> Over {
+        let mut over = 0;
+        for (level, exact) in self.exact.iter().enumerate().take(limits.levels.len()) {
+            let row = level * limits.bases..(level + 1) * limits.bases;
+            let mut bits = 0u64;
+            for (index, (used, capacity)) in
+                self.used[row.clone()].iter().zip(&limits.capacity[row]).enumerate()
+            {
+                bits |= u64::from(used > capacity) << index;
             }
+            over |= Over::from(bits & exact) << if level == 0 { 0 } else { MAX_BOUNDS };
         }
-        bits & self.exact
+        over
     }
 
     /// Bits of the bounds that count units rather than windows.
-    pub fn unit_bounds(limits: &Limits) -> u64 {
-        if limits.bases >= 64 { u64::MAX } else { (1 << limits.bases) - 1 }
+    pub fn unit_bounds() -> Over {
+        Over::from(u64::MAX)
     }
 
     /// Units used in a bound.

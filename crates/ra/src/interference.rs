@@ -213,7 +213,7 @@ impl Interference {
             if !ops.iter().any(special) && !ops.iter().enumerate().any(apart) {
                 continue;
             }
-            nodes(&work.code, work.limits, &step, false, &mut list);
+            nodes(&work.code, work.limits, &step, &mut list);
             for (at, node) in list.iter().enumerate() {
                 let again = node.value != NONE && list[..at].iter().any(|other| other.value == node.value);
                 // (A tied def takes the extra place over: its own node stands for it.)

@@ -35,7 +35,7 @@ pub(crate) fn missing(code: &Code, limits: &Limits) -> u32 {
                 for &(vreg, _) in here.iter().filter(|(vreg, _)| !names(*vreg)) {
                     through.add(&code, limits, vreg);
                 }
-                nodes(&code, limits, step, false, &mut list);
+                nodes(&code, limits, step, &mut list);
                 for phase in [READING, WRITING] {
                     pressure.start(limits);
                     pressure.add_counts(limits, &through, At::Through(step.clobbers));

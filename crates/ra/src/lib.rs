@@ -30,6 +30,7 @@
 //! };
 //! let inst = |operands| InstInfo {
 //!     operands, clobbers: ClobberId(0), no_memory_edit_before: false, is_move: false,
+//!     repeat: None,
 //! };
 //! // v0 is written by one instruction and read by the next.
 //! let program = Program {
@@ -64,6 +65,7 @@ mod liveness;
 mod masks;
 mod moves;
 mod nextuse;
+mod nodes;
 mod prefer;
 mod pressure;
 pub mod problem;
@@ -81,8 +83,8 @@ pub use check::check;
 pub use masks::MAX_UNITS;
 pub use problem::*;
 
-use code::{Code, DIES, StepKind};
-use demand::{Limits, Tight};
+use code::{Code, DIES, Makers, StepKind};
+use demand::Limits;
 use graph::Graph;
 use liveness::Liveness;
 use report::{Decision, Profile, Report};
@@ -107,6 +109,9 @@ pub fn allocate(
         let in_memory = |info: &VRegInfo| file.sets[info.home.0 as usize].backing == Backing::Memory;
         code.vregs.iter_mut().filter(|info| in_memory(info)).for_each(|info| info.recipe = None);
     }
+    if options.without.repeats {
+        code.makers = Makers::default();
+    }
     let live = Liveness::new(&mut code, &graph);
     let work = Work { live_visits: live.visits, ..Work::default() };
     if let Some(vreg) = live.ins(0).next() {
@@ -119,7 +124,9 @@ pub fn allocate(
         costs,
         options,
         max_pressure: 0,
-        tight: vec![Tight::No; program.insts.len()],
+        exact: false,
+        bare: vec![false; program.insts.len()],
+        force: options.force_spill,
         stuck: None,
         decisions: Vec::new(),
         work,
@@ -161,6 +168,10 @@ struct Spilled {
 /// Times that places are closed to memory edits: a third time brings hardly anything.
 const CLOSINGS: u32 = 2;
 
+/// Most steps of a program that is coloured as a graph beside being scanned. In larger ones (sorting networks, matrices) colouring took
+/// longer than everything else together and brought nothing.
+const MOST_COLOURED_TOO: usize = 3000;
+
 struct Job<'a> {
     file: &'a RegisterFile,
     program: &'a Program,
@@ -168,9 +179,13 @@ struct Job<'a> {
     costs: &'a Costs,
     options: &'a Options,
     max_pressure: u32,
-    /// Instructions at which placing failed before: they are counted with more room.
-    tight: Vec<Tight>,
-    /// Where placing failed in the last attempt.
+    /// See [`Limits::exact`].
+    exact: bool,
+    /// Instructions at which nothing but their operands is in registers, because placing failed there before.
+    bare: Vec<bool>,
+    /// See [`Options::force_spill`].
+    force: bool,
+    /// Where no place or no room was found in the last attempt.
     stuck: Option<u32>,
     /// What the last attempt decided, if that is asked for.
     decisions: Vec<Decision>,
@@ -179,7 +194,7 @@ struct Job<'a> {
 
 impl Job<'_> {
     /// First without memory edits, then, when it takes some, once more without the units that they need. Where the graph
-    /// engine finds no colouring, the other one has its turn.
+    /// engine finds no colouring, the other one has its turn; where the better one is asked for, both have.
     fn run(&mut self, code: Code) -> Result<Allocation, Failure> {
         for memory in [false, true] {
             if !memory && self.options.force_spill {
@@ -200,7 +215,28 @@ impl Job<'_> {
                 return Err(Failure::NeedsMemory { pressure: self.max_pressure });
             }
         }
-        self.with_memory(code.clone()).map_err(|failure| self.with_needed(failure, &code))
+        let scanned = self.with_memory(code.clone()).map_err(|failure| self.with_needed(failure, &code));
+        let wrong = matches!(scanned, Err(Failure::CheckFailed(_)));
+        let large = scanned.is_ok() && code.steps.len() > MOST_COLOURED_TOO;
+        if self.options.engine != Engine::Best || wrong || large {
+            return scanned;
+        }
+        let decisions = std::mem::take(&mut self.decisions);
+        // (Cheaper by the frequency of blocks alone can be much longer code: +12 % stores and loads in all.)
+        let better = |other: &Allocation| {
+            let Ok(scanned) = &scanned else { return true };
+            let cost = |allocation: &Allocation| allocation.cost(self.program, self.costs);
+            let memory = |(_, edit): &&(Point, Edit)| matches!(edit, Edit::Spill { .. } | Edit::Fill { .. });
+            let count = |allocation: &Allocation| allocation.edits.iter().filter(memory).count();
+            cost(other) < cost(scanned) && count(other) <= count(scanned)
+        };
+        match self.attempt_graph(code, true) {
+            Some(coloured) if better(&coloured) => Ok(coloured),
+            _ => {
+                self.decisions = decisions;
+                scanned
+            }
+        }
     }
 
     /// By colouring whole live ranges ([`colour`]).
@@ -222,57 +258,46 @@ impl Job<'_> {
         Some(Allocation { engine: Engine::Graph, ..allocation })
     }
 
-    /// With memory edits. Where vectors, wide values and fixed units leave no arrangement although the counts fit, the
-    /// instruction is counted as tight and everything runs once more; then it keeps nothing but its operands in
-    /// registers; then all instructions of that kind do.
+    /// With memory edits. Where it does not fit or vectors, wide values and fixed units leave no arrangement although the
+    /// counts fit, everything runs once more, arranged instead of counted; then the instruction keeps nothing but its
+    /// operands in registers; then all instructions do.
     fn with_memory(&mut self, code: Code) -> Result<Allocation, Failure> {
-        self.stuck = None;
-        let mut result = self.attempt(code.clone(), true);
-        let Some(first) = self.stuck.take().filter(|_| result.is_err()) else { return result };
-        for round in 0..3 {
-            let at = self.stuck.take().unwrap_or(first);
+        let mut first = None;
+        for round in 0..4 {
+            self.stuck = None;
+            let result = self.attempt(code.clone(), true);
+            let (Err(_), Some(at), 0..3) = (&result, self.stuck, round) else { return result };
+            let first = *first.get_or_insert(at);
             match round {
-                0 => self.tight[at as usize] = Tight::Counted,
+                0 => self.exact = true,
                 1 => {
-                    self.tight[first as usize] = Tight::Bare;
-                    self.tight[at as usize] = Tight::Bare;
+                    self.bare[first as usize] = true;
+                    self.bare[at as usize] = true;
                 }
-                _ => self.make_bare(),
-            }
-            result = self.attempt(code.clone(), true);
-            if result.is_ok() {
-                return result;
-            }
-        }
-        result
-    }
-
-    fn make_bare(&mut self) {
-        for (inst, info) in self.program.insts.iter().enumerate() {
-            let range = info.operands.start as usize..info.operands.end as usize;
-            let special = |op: &Operand| {
-                op.vector.is_some() || op.fixed.is_some() || self.program.vregs[op.vreg.0 as usize].size > 1
-            };
-            if self.program.operands[range].iter().any(special) {
-                self.tight[inst] = Tight::Bare;
+                _ => {
+                    self.bare.fill(true);
+                    self.force = true;
+                }
             }
         }
+        Err(Failure::CheckFailed("no attempt came to an end".to_owned()))
     }
 
     /// What every attempt begins with: the limits, liveness and pressure, and shadows for what memory edits would destroy.
     fn start(&mut self, mut code: Code, memory: bool) -> Result<Start, Failure> {
         self.decisions.clear();
         self.work.attempts += 1;
-        let limits = Limits::new(self.file, self.program, self.options.max_registers, memory);
+        let mut limits = Limits::new(self.file, self.program, self.options.max_registers, memory);
+        limits.exact = self.exact;
         let mut live = self.live(&mut code);
-        let mut measure = pressure::measure(&code, &live, &limits, self.graph, &self.tight);
+        let mut measure = pressure::measure(&code, &live, &limits, self.graph);
         if self.max_pressure == 0 {
             self.max_pressure = measure.max;
         }
         if backing::is_needed(&code, &limits, measure.over) {
             code = backing::keep(&mut code, &live, &limits).map_err(|step| self.full(&code, step))?;
             live = self.live(&mut code);
-            measure = pressure::measure(&code, &live, &limits, self.graph, &self.tight);
+            measure = pressure::measure(&code, &live, &limits, self.graph);
         }
         Ok(Start { code, live, limits, measure })
     }
@@ -280,11 +305,14 @@ impl Job<'_> {
     fn attempt(&mut self, code: Code, memory: bool) -> Result<Allocation, Failure> {
         let Start { mut code, mut live, limits, measure } = self.start(code, memory)?;
         let mut slots = 0;
-        // (Where an instruction is to be bare, what it reads has to go even though the counts fit.)
-        let bare = memory && self.tight.contains(&Tight::Bare);
-        if measure.over != 0 || self.options.force_spill || bare {
-            let mut spilled = self.spill(code.clone(), &live, &limits, &measure)?;
-            if memory && limits.loses_at_edits() && !self.options.force_spill && !bare {
+        // (What counts do not see has to go even though they fit.)
+        if measure.over != 0 || self.force || self.exact {
+            let spilled = self.spill(code.clone(), &live, &limits, &measure);
+            if let Err(Failure::OutOfRegisters { at, .. }) = &spilled {
+                self.stuck = Some(at.0);
+            }
+            let mut spilled = spilled?;
+            if memory && limits.loses_at_edits() && !self.force && !self.exact {
                 self.close(&code, &limits, &mut spilled);
             }
             self.decisions = std::mem::take(&mut spilled.log);
@@ -324,7 +352,6 @@ impl Job<'_> {
             self.costs,
             self.options,
             self.file.units.len(),
-            &self.tight,
             plan,
             &mut self.work,
         )
@@ -380,9 +407,9 @@ impl Job<'_> {
             costs: self.costs,
             measure,
             recipe_costs: &self.program.recipe_cost,
-            force: self.options.force_spill,
+            force: self.force,
             without: self.options.without,
-            tight: &self.tight,
+            bare: &self.bare,
             log: self.options.explain.then_some(&mut log),
         };
         let decided = spiller.run();
@@ -401,6 +428,7 @@ impl Job<'_> {
                 StepKind::Store(_) => self.costs.spill,
                 StepKind::Fill(_) => self.costs.fill,
                 StepKind::Remake(recipe) => self.program.recipe_cost[recipe.0 as usize],
+                StepKind::Repeat(_) => code.makers.get(insertion.vreg).map_or(0.0, |maker| maker.cost),
                 StepKind::Copy | StepKind::Inst => 0.0,
             };
             f64::from(cost) * frequency[insertion.step as usize]
@@ -425,7 +453,7 @@ impl Job<'_> {
                 step.no_memory |= !open;
             }
             let live = self.live(&mut closed);
-            let measure = pressure::measure(&closed, &live, limits, self.graph, &self.tight);
+            let measure = pressure::measure(&closed, &live, limits, self.graph);
             match self.spill(closed, &live, limits, &measure) {
                 Ok(next) if next.cost < spilled.cost => *spilled = next,
                 _ => return,

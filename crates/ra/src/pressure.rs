@@ -9,7 +9,7 @@ use crate::problem::*;
 
 pub(crate) struct Measure {
     /// Bounds that are exceeded somewhere, as bits.
-    pub over: u64,
+    pub over: Over,
     /// Highest count in any bound.
     pub max: u32,
     /// By block: the highest count in every bound (`block * bounds + bound`).
@@ -17,16 +17,10 @@ pub(crate) struct Measure {
 }
 
 /// Pressure at every point of `code`.
-pub(crate) fn measure(
-    code: &Code,
-    live: &Liveness,
-    limits: &Limits,
-    graph: &Graph,
-    tight: &[Tight],
-) -> Measure {
+pub(crate) fn measure(code: &Code, live: &Liveness, limits: &Limits, graph: &Graph) -> Measure {
     let bounds = limits.capacity.len();
     let mut out = Measure { over: 0, max: 0, by_block: vec![0; code.blocks.len() * bounds] };
-    count(code, live, limits, graph, tight, true, &mut |block, _, pressure| {
+    count(code, live, limits, graph, true, &mut |block, _, pressure| {
         out.over |= pressure.over(limits);
         out.max = out.max.max(pressure.max(limits));
         pressure.raise(&mut out.by_block[block as usize * bounds..(block as usize + 1) * bounds]);
@@ -41,7 +35,6 @@ pub(crate) fn count(
     live: &Liveness,
     limits: &Limits,
     graph: &Graph,
-    tight: &[Tight],
     recipes: bool,
     note: &mut dyn FnMut(u32, u32, &Pressure),
 ) {
@@ -87,7 +80,7 @@ pub(crate) fn count(
                 }
             }
             if !ops.is_empty() || step.clobbers != ClobberId(0) {
-                nodes(code, limits, step, tight[step.inst as usize] == Tight::Counted, &mut list);
+                nodes(code, limits, step, &mut list);
                 for phase in [READING, WRITING] {
                     pressure.start(limits);
                     pressure.add_counts(limits, &through, At::Through(step.clobbers));

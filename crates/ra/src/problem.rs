@@ -168,7 +168,14 @@ pub struct InstInfo {
     pub no_memory_edit_before: bool,
     /// A register-to-register move: the allocator tries to give both operands the same unit.
     pub is_move: bool,
+    /// The instruction may be executed once more anywhere where its inputs are at hand, with the same result, for this cost in cycles:
+    /// [`Edit::Repeat`]. It has one def and one to [`MAX_REPEAT_USES`] uses, of one unit, backed by memory, neither fixed nor tied nor
+    /// in vectors, and destroys nothing.
+    pub repeat: Option<f32>,
 }
+
+/// Most uses of an instruction that may be repeated.
+pub const MAX_REPEAT_USES: usize = 2;
 
 /// One block. Its last instruction is the terminator; edge moves at the end stand before it. A terminator defines
 /// nothing, and the terminator of a block with one successor has no operands and no clobbers.
@@ -243,7 +250,8 @@ pub struct Costs {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     /// At most this many units of each set backed by memory (after `edit_reserved`). Units that memory edits
-    /// destroy are not counted and stay; units that a fixed operand names are kept first.
+    /// destroy are not counted and stay; units that a fixed operand names are kept first, and all that
+    /// the sets within the set keep; the others in order of preference.
     pub max_registers: Option<u32>,
     /// Nothing may go to memory: where that is not enough, the answer is [`Failure::NeedsMemory`], before any place is given out.
     pub no_memory: bool,
@@ -260,8 +268,10 @@ pub struct Options {
 /// How places are found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Engine {
-    /// Spill by next use, then a walk in dominance order.
+    /// The cheaper result of the two, where memory edits are needed; else [`Engine::Scan`]. What one refuses the other may do.
     #[default]
+    Best,
+    /// Spill by next use, then a walk in dominance order.
     Scan,
     /// Simplify and select on the interference graph.
     Graph,
@@ -272,6 +282,8 @@ pub enum Engine {
 pub struct Without {
     /// Recipes ([`VRegInfo::recipe`]): such a value goes to memory as any other.
     pub recipes: bool,
+    /// Operations made again from inputs at hand ([`InstInfo::repeat`]).
+    pub repeats: bool,
     /// Splitting of live ranges: a value that goes to memory once is there for good. ([`Engine::Scan`] only: the other engine
     /// spills whole ranges anyway.)
     pub splitting: bool,
@@ -287,9 +299,10 @@ pub struct Without {
 
 impl Without {
     /// Every part with its name, in the order of the fields.
-    pub fn parts(&mut self) -> [(&'static str, &mut bool); 6] {
+    pub fn parts(&mut self) -> [(&'static str, &mut bool); 7] {
         [
             ("recipes", &mut self.recipes),
+            ("repeats", &mut self.repeats),
             ("splitting", &mut self.splitting),
             ("rotation", &mut self.rotation),
             ("favours", &mut self.favours),
@@ -322,6 +335,9 @@ pub enum Edit {
     Fill { slot: Slot, to: Unit },
     /// A value is made again: as many units as it has, from `to` on.
     Recompute { recipe: Recipe, to: Unit },
+    /// An instruction is executed once more ([`InstInfo::repeat`]): its uses in their order stand in `from` (without a second use the
+    /// second is the first), its def in `to`.
+    Repeat { inst: Inst, from: [Unit; MAX_REPEAT_USES], to: Unit },
 }
 
 /// The answer.
@@ -432,6 +448,7 @@ impl Costs {
             Edit::Spill { .. } => self.spill,
             Edit::Fill { .. } => self.fill,
             Edit::Recompute { recipe, .. } => program.recipe_cost[recipe.0 as usize],
+            Edit::Repeat { inst, .. } => program.insts[inst.0 as usize].repeat.unwrap_or(0.0),
         }
     }
 }

@@ -9,7 +9,7 @@
 //! as its argument wherever both may live in the same set, and goes by the name of the argument ([`Lives::name`]).
 
 use crate::code::{Code, LIVES, Names, StepKind};
-use crate::demand::{Limits, Tight};
+use crate::demand::Limits;
 use crate::graph::{Graph, NONE};
 use crate::liveness::Liveness;
 use crate::problem::*;
@@ -86,6 +86,8 @@ pub enum Return {
     Memory,
     /// Made again.
     Recipe(Recipe),
+    /// Made again by this instruction, if its inputs are still in registers then.
+    Repeat(Inst),
 }
 
 /// A value that may lose its register.
@@ -152,10 +154,9 @@ impl Profile {
         let limits = Limits::new(file, program, None, false);
         let sets = limits.sets.len();
         let bounds: Vec<_> = (0..sets).map(|set| limits.bound_of(SetId(set as u8))).collect();
-        let tight = vec![Tight::No; program.insts.len()];
         let count = |recipes: bool| {
             let mut most = vec![0u32; program.insts.len() * sets];
-            pressure::count(code, live, &limits, graph, &tight, recipes, &mut |_, inst, pressure| {
+            pressure::count(code, live, &limits, graph, recipes, &mut |_, inst, pressure| {
                 for (set, bound) in bounds.iter().enumerate() {
                     let used = bound.map_or(0, |bound| pressure.used(bound));
                     let most = &mut most[inst as usize * sets + set];

@@ -30,6 +30,7 @@ pub(crate) fn rewrite(code: &Code, mut insertions: Vec<Insertion>, memory_clobbe
         real: Vec::with_capacity(code.ops.len() + 2 * insertions.len()),
         kills: Vec::new(),
         vregs: code.vregs.clone(),
+        makers: code.makers.clone(),
     };
     let mut next = insertions.iter().peekable();
     for block in &code.blocks {
@@ -39,6 +40,10 @@ pub(crate) fn rewrite(code: &Code, mut insertions: Vec<Insertion>, memory_clobbe
             while let Some(insertion) = next.next_if(|insertion| insertion.step == index) {
                 let vreg = insertion.vreg;
                 let nothing = ClobberId(0);
+                if let StepKind::Repeat(_) = insertion.kind {
+                    out.push_repeat(vreg, step.inst);
+                    continue;
+                }
                 let (operands, clobbers): (&[(u32, OperandKind)], _) = match insertion.kind {
                     StepKind::Copy => {
                         (&[(vreg, OperandKind::Use), (insertion.to, OperandKind::Def)], nothing)
@@ -46,7 +51,7 @@ pub(crate) fn rewrite(code: &Code, mut insertions: Vec<Insertion>, memory_clobbe
                     StepKind::Store(_) => (&[(vreg, OperandKind::Use)], memory_clobbers),
                     StepKind::Fill(_) => (&[(vreg, OperandKind::Def)], memory_clobbers),
                     StepKind::Remake(_) => (&[(vreg, OperandKind::Def)], nothing),
-                    StepKind::Inst => continue,
+                    StepKind::Inst | StepKind::Repeat(_) => continue,
                 };
                 out.push_edit(insertion.kind, operands, clobbers, step.inst);
                 if let Some(last) = out.steps.last_mut() {

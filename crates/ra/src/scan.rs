@@ -7,7 +7,7 @@
 use smallvec::SmallVec;
 
 use crate::code::*;
-use crate::demand::{Limits, Node, Tight, in_parts, nodes};
+use crate::demand::{Limits, Node, Ways, in_parts};
 use crate::graph::{Graph, NONE};
 use crate::liveness::Liveness;
 use crate::masks::{MAX_UNITS, UnitMask};
@@ -56,8 +56,6 @@ struct Scan<'a> {
     /// Unit of every operand of the current step.
     op_units: Vec<Unit>,
     nodes: Vec<Node>,
-    /// Instructions that count as tight.
-    tight: &'a [Tight],
     /// Places that the graph engine found, by value; empty without it.
     plan: &'a [u16],
     work: &'a mut Work,
@@ -73,7 +71,6 @@ pub(crate) fn scan(
     costs: &Costs,
     options: &Options,
     units: usize,
-    tight: &[Tight],
     plan: &[u16],
     work: &mut Work,
 ) -> Result<Placed, Stuck> {
@@ -100,7 +97,6 @@ pub(crate) fn scan(
         entries: vec![Vec::new(); code.blocks.len()],
         op_units: Vec::new(),
         nodes: Vec::new(),
-        tight,
         plan,
         work,
     };
@@ -375,7 +371,7 @@ impl Scan<'_> {
 
     fn settle_items(&mut self, items: &mut [Item]) -> bool {
         let units = self.units;
-        settle(items, units, &mut |vreg, free| {
+        settle(items, units, self.limits.exact, &mut |vreg, free| {
             let set = if vreg == NONE { SetId(0) } else { self.code.vregs[vreg as usize].home };
             self.choose(vreg, set, free, None)
         })
@@ -416,11 +412,22 @@ impl Scan<'_> {
     fn emit(&mut self, info: &Step) {
         let code = self.code;
         let Some(first) = self.op_units.first().copied() else { return };
+        if let StepKind::Repeat(inst) = info.kind {
+            let of_kind = |is_use: bool| {
+                let placed = code.ops[info.ops()].iter().zip(&self.op_units);
+                placed.filter(move |(op, _)| (op.kind == OperandKind::Use) == is_use).map(|(_, &unit)| unit)
+            };
+            let (mut from, to) = (of_kind(true), of_kind(false).next().unwrap_or(first));
+            let one = from.next().unwrap_or(first);
+            let other = from.next().unwrap_or(one);
+            self.edits.push((info.inst, Edit::Repeat { inst: Inst(inst), from: [one, other], to }));
+            return;
+        }
         let size = code.vregs[code.ops[info.first_op as usize].vreg.0 as usize].size as u16;
         for k in 0..size {
             let unit = Unit(first.0 + k);
             let edit = match info.kind {
-                StepKind::Inst => return,
+                StepKind::Inst | StepKind::Repeat(_) => return,
                 StepKind::Copy => {
                     let to = Unit(self.op_units[1].0 + k);
                     if to == unit {
@@ -661,22 +668,25 @@ impl Scan<'_> {
         true
     }
 
-    /// Give every value of this point a place that suits the step, and copy what has to move. When what lives on cannot
-    /// stay in vectors and fixed places, copies of it may.
+    /// Give every value of this point a place that suits the step, and copy what has to move.
     fn settle_step(&mut self, step: u32) -> Result<(), Stuck> {
-        let tight = self.tight[self.code.steps[step as usize].inst as usize] == Tight::Counted;
-        let first = self.settle_with(step, tight);
-        if first.is_err() && !tight { self.settle_with(step, true) } else { first }
+        let mut ways = Ways::new(self.limits);
+        loop {
+            let result = self.settle_with(step, &mut ways);
+            if result.is_ok() || !ways.next() {
+                return result;
+            }
+        }
     }
 
-    fn settle_with(&mut self, step: u32, tight: bool) -> Result<(), Stuck> {
+    fn settle_with(&mut self, step: u32, ways: &mut Ways) -> Result<(), Stuck> {
         let code = self.code;
         let info = &code.steps[step as usize];
         let range = info.ops();
         let ops = &code.ops[range.clone()];
         let kills = &code.kills[range];
         let mut nodes_here = std::mem::take(&mut self.nodes);
-        nodes(code, self.limits, info, tight, &mut nodes_here);
+        ways.nodes(code, self.limits, info, &mut nodes_here);
         let clobbered = self.limits.clobber_mask(info.clobbers);
         let mut items: Vec<Item> = Vec::new();
         let mut claimed = UnitMask::EMPTY;
@@ -754,7 +764,11 @@ impl Scan<'_> {
             let from = self.unit_of[value as usize];
             for k in 0..size as u16 {
                 busy.insert(Unit(to.0 + k));
-                moves.push(Move { from: Unit(from + k), to: Unit(to.0 + k) });
+                moves.push(Move {
+                    from: Unit(from + k),
+                    to: Unit(to.0 + k),
+                    home: self.code.vregs[value as usize].home,
+                });
             }
             if from != to.0 {
                 let home = self.home_mask(value);
@@ -762,9 +776,15 @@ impl Scan<'_> {
             }
         }
         let spare = homes.unwrap_or(UnitMask::EMPTY).minus(&busy);
-        let (edits, sets) = (&mut self.edits, &self.limits.sets);
-        let sets_of = |unit| sets.iter().filter(|set| set.contains(unit)).count() as u32;
-        parallel(&moves, &spare, self.costs, sets_of, |edit| edits.push((info.inst, edit)));
+        self.parallel(&moves, &spare, info.inst);
+    }
+
+    fn parallel(&mut self, moves: &[Move], spare: &UnitMask, inst: u32) {
+        let (edits, limits) = (&mut self.edits, self.limits);
+        let sets_of = |unit| limits.sets.iter().filter(|set| set.contains(unit)).count() as u32;
+        let keeps =
+            |set: SetId, unit| !limits.narrow.contains(unit) || limits.sets[set.0 as usize].contains(unit);
+        parallel(moves, spare, self.costs, sets_of, keeps, |edit| edits.push((inst, edit)));
     }
 
     /// The parallel copy of the edge out of a block with one successor.
@@ -801,7 +821,11 @@ impl Scan<'_> {
                 continue;
             }
             for k in 0..code.vregs[vreg as usize].size as u16 {
-                moves.push(Move { from: Unit(from + k), to: Unit(to.0 + k) });
+                moves.push(Move {
+                    from: Unit(from + k),
+                    to: Unit(to.0 + k),
+                    home: code.vregs[source as usize].home,
+                });
             }
             if from != to.0 {
                 let home = self.home_mask(vreg);
@@ -810,9 +834,7 @@ impl Scan<'_> {
         }
         let spare = homes.unwrap_or(UnitMask::EMPTY).minus(&busy);
         let last = code.steps[info.steps.end as usize - 1].inst;
-        let (edits, sets) = (&mut self.edits, &self.limits.sets);
-        let sets_of = |unit| sets.iter().filter(|set| set.contains(unit)).count() as u32;
-        parallel(&moves, &spare, self.costs, sets_of, |edit| edits.push((last, edit)));
+        self.parallel(&moves, &spare, last);
         for entry in &self.exits[block as usize] {
             self.unit_of[entry.0 as usize] = NO_UNIT;
         }

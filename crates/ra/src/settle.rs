@@ -7,7 +7,8 @@
 //!
 //! An instruction has two phases, reading and writing; most items take their place in both, uses that die only in the
 //! first, defs only in the second. An augmenting path may then have to move two items to free one unit, which makes the
-//! matching a heuristic there; [`crate::demand::nodes`] pairs defs with dying uses so that it hardly ever matters.
+//! matching a heuristic there; [`crate::nodes`] pairs defs with dying uses so that it hardly ever matters. Where it does, there is
+//! a bounded search.
 
 use crate::code::{Code, Step};
 use crate::demand::{BOTH, EARLY, IDLE, Limits, Node, READING, WRITING};
@@ -17,6 +18,9 @@ use crate::problem::Unit;
 
 /// Most window arrangements that are tried for one point.
 const MAX_ARRANGEMENTS: u32 = 200;
+
+/// Most steps of a search for the single units of one point. It bounds the time of a refusal.
+const MAX_TRIED: u32 = 1000;
 
 /// Something that needs a unit or an aligned run of units.
 #[derive(Clone, Debug)]
@@ -155,15 +159,27 @@ struct Window {
 /// Fill in `unit` of every item; `false` when no arrangement was found. `pick` chooses among free units.
 ///
 /// First with as few moves as possible; when that leads nowhere, once more with windows kept out of units that other
-/// items are confined to.
-pub(crate) fn settle(items: &mut [Item], units: usize, pick: &mut dyn FnMut(u32, &UnitMask) -> Unit) -> bool {
-    settle_with(items, units, false, pick) || settle_with(items, units, true, pick)
+/// items are confined to; and where it has to be `exact`, with a search instead of the matching.
+pub(crate) fn settle(
+    items: &mut [Item],
+    units: usize,
+    exact: bool,
+    pick: &mut dyn FnMut(u32, &UnitMask) -> Unit,
+) -> bool {
+    let mut tried = 0;
+    settle_with(items, units, false, &mut tried, pick)
+        || settle_with(items, units, true, &mut tried, pick)
+        || exact && {
+            tried = MAX_TRIED;
+            settle_with(items, units, true, &mut tried, pick)
+        }
 }
 
 fn settle_with(
     items: &mut [Item],
     units: usize,
     considerate: bool,
+    tried: &mut u32,
     pick: &mut dyn FnMut(u32, &UnitMask) -> Unit,
 ) -> bool {
     for item in items.iter_mut() {
@@ -208,7 +224,7 @@ fn settle_with(
         }
     }
     let mut budget = MAX_ARRANGEMENTS;
-    arrange(items, &windows, 0, taken, &mut budget, pick)
+    arrange(items, &windows, 0, taken, (&mut budget, tried), pick)
 }
 
 fn collect_windows(
@@ -308,11 +324,18 @@ fn arrange(
     windows: &[Window],
     at: usize,
     taken: Taken,
-    budget: &mut u32,
+    (budget, tried): (&mut u32, &mut u32),
     pick: &mut dyn FnMut(u32, &UnitMask) -> Unit,
 ) -> bool {
     let Some(window) = windows.get(at) else {
         *budget = budget.saturating_sub(1);
+        if *tried > 0 {
+            let singles = (0..items.len() as u32).filter(|&index| {
+                let item = &items[index as usize];
+                item.size == 1 && item.window.is_none() && item.mask.count() != 1
+            });
+            return search_singles(items, &mut singles.collect(), taken, tried);
+        }
         return match_singles(items, taken, pick);
     };
     for &(_, base) in &window.bases {
@@ -333,11 +356,45 @@ fn arrange(
         for &(member, position) in &window.members {
             items[member as usize].unit = Some(Unit(base + position as u16));
         }
-        if arrange(items, windows, at + 1, after, budget, pick) {
+        if arrange(items, windows, at + 1, after, (&mut *budget, &mut *tried), pick) {
             return true;
         }
     }
     *budget = budget.saturating_sub(1);
+    false
+}
+
+/// Both phases at once: what has the fewest units first, each of them in turn (one of those that are alike to everything that
+/// waits). `tried` says how many more steps it may take.
+fn search_singles(items: &mut [Item], waiting: &mut Vec<u32>, taken: Taken, tried: &mut u32) -> bool {
+    let free = |item: &Item| item.mask.minus(&taken.in_phases(item.phases));
+    let Some(at) = (0..waiting.len()).min_by_key(|&at| free(&items[waiting[at] as usize]).count()) else {
+        return true;
+    };
+    let index = waiting.swap_remove(at);
+    let phases = items[index as usize].phases;
+    let units = free(&items[index as usize]);
+    let mut alike: Vec<Vec<u32>> = Vec::new();
+    for unit in units.iter() {
+        if *tried <= 1 {
+            break;
+        }
+        let others = waiting.iter().copied().filter(|&other| free(&items[other as usize]).contains(unit));
+        let mut others: Vec<u32> = others.collect();
+        others.sort_unstable();
+        if alike.contains(&others) {
+            continue;
+        }
+        *tried -= 1;
+        items[index as usize].unit = Some(unit);
+        let mut after = taken;
+        after.add(phases, &UnitMask::single(unit));
+        if search_singles(items, waiting, after, tried) {
+            return true;
+        }
+        alike.push(others);
+    }
+    waiting.push(index);
     false
 }
 

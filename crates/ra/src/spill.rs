@@ -12,6 +12,8 @@
 //!
 //! The pass decides what is in registers where; [`crate::couple`] derives stores, slots and edge edits from it.
 
+use std::ops::Range;
+
 use crate::code::*;
 use crate::demand::*;
 use crate::graph::{Graph, NONE};
@@ -23,6 +25,14 @@ use crate::problem::*;
 use crate::report::{Candidate, Decision, Reason, Return};
 use crate::rewrite::{Insertion, PHASE_FILL, PHASE_REMAKE};
 use crate::settle::{Item, node_item, settle, value_item};
+
+/// Any bound.
+const SOMEWHERE: Over = Over::MAX;
+
+/// What does not fit though no count shows it may be anywhere.
+fn somewhere(over: Over) -> Over {
+    if over == 0 { SOMEWHERE } else { over }
+}
 
 /// Why spilling did not get through.
 pub(crate) enum Trouble {
@@ -60,8 +70,8 @@ pub(crate) struct Spiller<'a> {
     pub recipe_costs: &'a [f32],
     pub force: bool,
     pub without: Without,
-    /// Instructions that count as tight.
-    pub tight: &'a [Tight],
+    /// Instructions at which nothing but their operands is in registers.
+    pub bare: &'a [bool],
     /// What is decided is told here.
     pub log: Option<&'a mut Vec<Decision>>,
 }
@@ -73,7 +83,7 @@ struct Walk<'a, 'b> {
     /// Values in registers.
     resident: Listed,
     counts: Counts,
-    /// Values made again right before the current step.
+    /// Values that come right before the current step, after all other memory edits.
     fresh: Vec<u32>,
     /// Next use of a resident value, counted from the start of the block.
     upcoming: Vec<Next>,
@@ -83,6 +93,10 @@ struct Walk<'a, 'b> {
     stored: Vec<bool>,
     /// Has it been put out at all?
     was_out: Vec<bool>,
+    /// How many values are out that are to be made again from this one.
+    held: Vec<u32>,
+    /// It is out, and to be made again from what is at hand.
+    planned: Vec<bool>,
     /// Last step of the current region that reads the value, or that it was defined there.
     locked: Vec<u32>,
     /// Marks for [`Walk::choose_entry`].
@@ -125,6 +139,8 @@ impl<'a> Spiller<'a> {
             after,
             stored: vec![false; count],
             was_out: vec![false; count],
+            held: vec![0; count],
+            planned: vec![false; count],
             locked: vec![NONE; count],
             mark: vec![0; count],
             marks: 0,
@@ -272,11 +288,7 @@ impl Walk<'_, '_> {
         if !needs.is_empty() && self.s.code.steps[start as usize].no_memory {
             return Err(self.full(start));
         }
-        for &vreg in &needs {
-            self.bring(vreg);
-            self.upcoming[vreg as usize] = Next::at(start - base);
-            self.insert(start, PHASE_FILL, StepKind::Fill(NONE), vreg);
-        }
+        self.bring_needs(needs, start..end, base, &mut locks);
         for step in start..end {
             for op in self.s.code.steps[step as usize].ops() {
                 let operand = self.s.code.ops[op];
@@ -292,7 +304,7 @@ impl Walk<'_, '_> {
                     }
                 }
             }
-            if self.s.tight[self.s.code.steps[step as usize].inst as usize] == Tight::Bare {
+            if self.s.bare[self.s.code.steps[step as usize].inst as usize] {
                 self.bare(block, step, start);
             }
             self.make_room(block, step, start)?;
@@ -303,6 +315,69 @@ impl Walk<'_, '_> {
             self.locked[vreg as usize] = NONE;
         }
         Ok(())
+    }
+
+    /// What the region `steps` reads and is not there comes from memory, or is made again from what is.
+    fn bring_needs(&mut self, needs: Vec<u32>, steps: Range<u32>, base: u32, locks: &mut Vec<u32>) {
+        let bare = |step: u32| self.s.bare[self.s.code.steps[step as usize].inst as usize];
+        let repeats = !self.s.force && !steps.clone().any(bare);
+        let (made, filled): (Vec<u32>, Vec<u32>) =
+            needs.iter().partition(|&&vreg| repeats && self.maker_at_hand(vreg, &needs));
+        for &vreg in filled.iter().chain(&made) {
+            self.bring(vreg);
+            self.upcoming[vreg as usize] = Next::at(steps.start - base);
+            self.release(vreg);
+        }
+        for &vreg in &filled {
+            self.insert(steps.start, PHASE_FILL, StepKind::Fill(NONE), vreg);
+        }
+        // What the last fill brings meets no memory edit before it is read.
+        self.fresh.extend(filled.last().filter(|&&vreg| self.s.code.vregs[vreg as usize].size == 1));
+        for vreg in made {
+            let Some(maker) = self.s.code.makers.get(vreg).cloned() else { continue };
+            for input in maker.inputs() {
+                if self.is_in(input) {
+                    // It stays: all that goes leaves before the region, and so before this.
+                    self.locked[input as usize] = steps.end;
+                    locks.push(input);
+                } else if let Some(recipe) = self.s.code.vregs[input as usize].recipe {
+                    // It dies right away, and gives its register to the value.
+                    self.insert(steps.start, PHASE_REMAKE, StepKind::Remake(recipe), input);
+                }
+            }
+            self.fresh.push(vreg);
+            self.insert(steps.start, PHASE_REMAKE, StepKind::Repeat(maker.inst), vreg);
+        }
+    }
+
+    /// Can `vreg` be made again here, from values in registers other than those on their way in?
+    fn maker_at_hand(&self, vreg: u32, coming: &[u32]) -> bool {
+        self.cost_from(vreg, |input| self.is_in(input) && !coming.contains(&input)).is_some()
+    }
+
+    /// Cycles of making `vreg` again from inputs that are `at_hand`. One may be made from its recipe before: it takes the register that
+    /// the value will have.
+    fn cost_from(&self, vreg: u32, at_hand: impl Fn(u32) -> bool) -> Option<f32> {
+        let maker = self.s.code.makers.get(vreg)?;
+        let mut away = maker.inputs().filter(|&input| !at_hand(input));
+        let (first, second) = (away.next(), away.next());
+        match (first, second) {
+            (None, _) => Some(maker.cost),
+            (Some(input), None) => {
+                let recipe = self.s.code.vregs[input as usize].recipe?;
+                Some(maker.cost + self.s.recipe_cost(recipe))
+            }
+            _ => None,
+        }
+    }
+
+    /// What `vreg` was to be made from is no longer held for it.
+    fn release(&mut self, vreg: u32) {
+        if std::mem::take(&mut self.planned[vreg as usize])
+            && let Some(maker) = self.s.code.makers.get(vreg)
+        {
+            maker.inputs().for_each(|input| self.held[input as usize] -= 1);
+        }
     }
 
     /// Put out everything that the step does not read, and what it reads right after it.
@@ -354,9 +429,16 @@ impl Walk<'_, '_> {
 
     fn note_eviction(&mut self, vreg: u32, block: u32, step: u32) {
         self.was_out[vreg as usize] = true;
-        if !self.has_recipe(vreg) {
-            self.out.evictions.push(Eviction { vreg, block, step });
+        if self.has_recipe(vreg) {
+            return;
+        }
+        // (Where nothing fills it in the end, there will be no store.)
+        self.out.evictions.push(Eviction { vreg, block, step });
+        if self.repeat_cost(vreg).is_none() {
             self.stored[vreg as usize] = true;
+        } else if let Some(maker) = self.s.code.makers.get(vreg) {
+            maker.inputs().for_each(|input| self.held[input as usize] += 1);
+            self.planned[vreg as usize] = true;
         }
     }
 
@@ -381,7 +463,7 @@ impl Walk<'_, '_> {
     }
 
     /// Bits of the bounds that `step` exceeds until it has read, and from when it writes.
-    fn excess(&mut self, step: u32, region: u32) -> (u64, u64) {
+    fn excess(&mut self, step: u32, region: u32) -> (Over, Over) {
         let limits = self.s.limits;
         let code = &*self.s.code;
         let info = &code.steps[step as usize];
@@ -391,9 +473,11 @@ impl Walk<'_, '_> {
         for &vreg in &self.fresh {
             counts.sub(code, limits, vreg);
         }
-        let mut over = self.excess_at(&counts, point(step == region), &self.fresh);
+        // At a bare instruction nothing else could go: whether what it reads has its places will be seen.
+        let arranged = limits.exact && !self.s.bare[info.inst as usize];
+        let mut over = self.excess_at(&counts, point(step == region), &self.fresh, arranged);
         if !self.fresh.is_empty() {
-            over |= self.excess_at(&self.counts, INSIDE, &[]);
+            over |= self.excess_at(&self.counts, INSIDE, &[], arranged);
         }
         let ops = &code.ops[info.ops()];
         let kills = &code.kills[info.ops()];
@@ -415,7 +499,7 @@ impl Walk<'_, '_> {
                 }
             }
         }
-        nodes(code, limits, info, self.s.tight[info.inst as usize] == Tight::Counted, &mut self.nodes);
+        nodes(code, limits, info, &mut self.nodes);
         let mut within = [0, 0];
         for (phase, within) in [READING, WRITING].into_iter().zip(&mut within) {
             self.pressure.start(limits);
@@ -424,8 +508,12 @@ impl Walk<'_, '_> {
             *within = self.pressure.over(limits);
         }
         let both = within[0] | within[1];
-        if both != 0 && both & Pressure::unit_bounds(limits) == 0 && self.arranges_within(step) {
-            within = [0, 0];
+        if limits.exact || both != 0 && both & Pressure::unit_bounds() == 0 {
+            if self.arranges_within(step) {
+                within = [0, 0];
+            } else if both == 0 {
+                within[0] = SOMEWHERE;
+            }
         }
         let next = code.steps.get(step as usize + 1);
         let open = point(next.is_none_or(|next| !next.no_memory));
@@ -440,26 +528,24 @@ impl Walk<'_, '_> {
         self.pressure.start(limits);
         self.pressure.add_counts(limits, &after, open);
         let mut left = self.pressure.over(limits);
-        if left != 0
-            && left & Pressure::unit_bounds(limits) == 0
-            && self.arranges(self.resident.as_slice().iter().copied().filter(|&v| !dies(v)).chain(born), open)
-        {
-            left = 0;
+        if (arranged || left != 0) && left & Pressure::unit_bounds() == 0 {
+            let stays = self.resident.as_slice().iter().copied().filter(|&v| !dies(v));
+            left = if self.arranges(stays.chain(born), open) { 0 } else { somewhere(left) };
         }
         (over | within[0], within[1] | left)
     }
 
     /// As [`Walk::excess`], between steps, for the residents without `except`.
-    fn excess_at(&self, counts: &Counts, at: At, except: &[u32]) -> u64 {
+    fn excess_at(&self, counts: &Counts, at: At, except: &[u32], arranged: bool) -> Over {
         let mut pressure = Pressure::default();
         pressure.start(self.s.limits);
         pressure.add_counts(self.s.limits, counts, at);
         let over = pressure.over(self.s.limits);
-        if over == 0 || over & Pressure::unit_bounds(self.s.limits) != 0 {
+        if over == 0 && !arranged || over & Pressure::unit_bounds() != 0 {
             return over;
         }
         let values = self.resident.as_slice().iter().copied().filter(|vreg| !except.contains(vreg));
-        if self.arranges(values, at) { 0 } else { over }
+        if self.arranges(values, at) { 0 } else { somewhere(over) }
     }
 
     /// The window counts are cautious where sets are not whole blocks: try it.
@@ -467,20 +553,31 @@ impl Walk<'_, '_> {
         let (code, limits) = (&*self.s.code, self.s.limits);
         let lost = |vreg: u32| limits.lost_at(code.vregs[vreg as usize].home, at);
         let mut items: Vec<Item> = values.map(|vreg| value_item(code, limits, vreg, &lost(vreg))).collect();
-        settle(&mut items, limits.units, &mut |_, free| free.first().unwrap_or(Unit(0)))
+        settle(&mut items, limits.units, limits.exact, &mut |_, free| free.first().unwrap_or(Unit(0)))
     }
 
     fn arranges_within(&self, step: u32) -> bool {
         let (code, limits) = (&*self.s.code, self.s.limits);
         let info = &code.steps[step as usize];
         let ops = &code.ops[info.ops()];
-        let mut items: Vec<Item> =
-            self.nodes.iter().map(|node| node_item(code, limits, info, node)).collect();
         let lost = limits.clobber_mask(info.clobbers);
         let read = |vreg: u32| ops.iter().any(|op| op.kind == OperandKind::Use && op.vreg.0 == vreg);
         let through = self.resident.as_slice().iter().filter(|&&vreg| !read(vreg));
-        items.extend(through.map(|&vreg| value_item(code, limits, vreg, &lost)));
-        settle(&mut items, limits.units, &mut |_, free| free.first().unwrap_or(Unit(0)))
+        let through: Vec<Item> = through.map(|&vreg| value_item(code, limits, vreg, &lost)).collect();
+        let mut ways = Ways::new(limits);
+        let mut list = Vec::new();
+        loop {
+            ways.nodes(code, limits, info, &mut list);
+            let mut items: Vec<Item> = list.iter().map(|node| node_item(code, limits, info, node)).collect();
+            items.extend_from_slice(&through);
+            if settle(&mut items, limits.units, limits.exact, &mut |_, free| free.first().unwrap_or(Unit(0)))
+            {
+                return true;
+            }
+            if !limits.exact || !ways.next() {
+                return false;
+            }
+        }
     }
 
     fn make_room(&mut self, block: u32, step: u32, region: u32) -> Result<(), Trouble> {
@@ -489,7 +586,16 @@ impl Walk<'_, '_> {
             if reading | writing == 0 {
                 return Ok(());
             }
-            let victim = self.victim(block, step, region, reading | writing);
+            // What the step reads is judged by what reads it next.
+            for op in self.s.code.steps[step as usize].ops() {
+                if self.s.code.ops[op].kind == OperandKind::Use {
+                    self.upcoming[self.s.code.ops[op].vreg.0 as usize] = self.after[op];
+                }
+            }
+            let mut victim = self.victim(block, step, region, reading | writing);
+            if victim.is_none() && self.s.limits.exact {
+                victim = self.victim(block, step, region, SOMEWHERE);
+            }
             let mut leaver = self.leaver(block, step, region, Some((reading, writing)));
             if victim.is_none() && leaver.is_none() {
                 leaver = self.leaver(block, step, region, None);
@@ -515,7 +621,13 @@ impl Walk<'_, '_> {
     /// Of the values that the step reads and that live on, the one that is least worth keeping, with its score: it may go
     /// right after the step. That helps from there on, and before that only where a def takes its register, so that it
     /// stands twice; with `over`, what does not help where there is too much is left out.
-    fn leaver(&mut self, block: u32, step: u32, region: u32, over: Option<(u64, u64)>) -> Option<(f32, u32)> {
+    fn leaver(
+        &mut self,
+        block: u32,
+        step: u32,
+        region: u32,
+        over: Option<(Over, Over)>,
+    ) -> Option<(f32, u32)> {
         let mut best: Option<(f32, u32)> = None;
         let ops = self.s.code.steps[step as usize].ops();
         let clobbers = self.s.code.steps[step as usize].clobbers;
@@ -537,7 +649,6 @@ impl Walk<'_, '_> {
             {
                 continue;
             }
-            self.upcoming[vreg as usize] = self.after[op];
             let score = self.score(block, step, vreg);
             if best.is_none_or(|(most, _)| score > most) {
                 best = Some((score, vreg));
@@ -564,14 +675,14 @@ impl Walk<'_, '_> {
     }
 
     /// Bits of the bounds that a value counts in around a step with these clobbers.
-    fn bounds_around(&self, vreg: u32, clobbers: ClobberId) -> u64 {
+    fn bounds_around(&self, vreg: u32, clobbers: ClobberId) -> Over {
         let home = self.s.code.vregs[vreg as usize].home;
         let at = |at: At| self.s.limits.bounds_at_all_levels(home, at);
         at(At::Point) | at(INSIDE) | at(At::Through(clobbers))
     }
 
     /// The resident values that may go and count where there is too much.
-    fn candidates(&self, step: u32, region: u32, over: u64) -> impl Iterator<Item = u32> {
+    fn candidates(&self, step: u32, region: u32, over: Over) -> impl Iterator<Item = u32> {
         let code = &*self.s.code;
         let info = &code.steps[step as usize];
         let ops = &code.ops[info.ops()];
@@ -585,7 +696,7 @@ impl Walk<'_, '_> {
     }
 
     /// The candidate that is least worth keeping.
-    fn victim(&self, block: u32, step: u32, region: u32, over: u64) -> Option<(f32, u32)> {
+    fn victim(&self, block: u32, step: u32, region: u32, over: Over) -> Option<(f32, u32)> {
         let mut best: Option<(f32, u32)> = None;
         for vreg in self.candidates(step, region, over) {
             let score = self.score(block, step, vreg);
@@ -616,9 +727,10 @@ impl Walk<'_, '_> {
         let code = &*self.s.code;
         let next = self.upcoming[vreg as usize];
         let info = &code.vregs[vreg as usize];
-        let cost = match info.recipe {
-            Some(recipe) => self.s.recipe_cost(recipe) * next.chance,
-            None => {
+        let cost = match (info.recipe, self.repeat_cost(vreg)) {
+            (Some(recipe), _) => self.s.recipe_cost(recipe) * next.chance,
+            (_, Some(cost)) => cost * next.chance,
+            (None, None) => {
                 let store = if self.stored[vreg as usize] {
                     0.0
                 } else {
@@ -628,7 +740,18 @@ impl Walk<'_, '_> {
                 self.s.costs.fill * next.chance + store
             }
         };
-        cost.max(0.1)
+        // What was to be made from it has to come from memory then.
+        let lost = self.held[vreg as usize] as f32 * (self.s.costs.fill + self.s.costs.spill);
+        (cost + lost).max(0.1)
+    }
+
+    /// Cycles of making a value in a register again, if what it is made from is in registers too and read later than it.
+    fn repeat_cost(&self, vreg: u32) -> Option<f32> {
+        if self.s.force {
+            return None;
+        }
+        let back = self.upcoming[vreg as usize].distance;
+        self.cost_from(vreg, |input| self.is_in(input) && self.upcoming[input as usize].distance >= back)
     }
 
     /// Tells the log, if there is one, that `vreg` goes, chosen among `all`.
@@ -655,7 +778,11 @@ impl Walk<'_, '_> {
         let recipe = self.s.code.vregs[vreg as usize].recipe;
         Candidate {
             vreg: VReg(vreg),
-            back: recipe.map_or(Return::Memory, Return::Recipe),
+            back: match (recipe, self.s.code.makers.get(vreg)) {
+                (Some(recipe), _) => Return::Recipe(recipe),
+                (_, Some(maker)) if self.repeat_cost(vreg).is_some() => Return::Repeat(Inst(maker.inst)),
+                _ => Return::Memory,
+            },
             distance,
             cost: self.cost(block, vreg),
             score: self.worth(block, vreg, distance),
@@ -748,7 +875,7 @@ impl Walk<'_, '_> {
         // Where no arrangement was found for what one of the edges brings, memory brings everything.
         let bare = info.preds.iter().any(|&pred| {
             let last = code.blocks[pred as usize].steps.end - 1;
-            self.s.tight[code.steps[last as usize].inst as usize] == Tight::Bare
+            self.s.bare[code.steps[last as usize].inst as usize]
         });
         let mut entry = Vec::new();
         let mut left = Vec::new();
@@ -805,6 +932,12 @@ impl Walk<'_, '_> {
         }
         for (vreg, distance) in left {
             self.record_entry(block, vreg, distance);
+        }
+        while self.s.limits.exact
+            && entry.last().is_some_and(|&vreg| self.evictable(vreg))
+            && !self.arranges(entry.iter().copied(), At::Point)
+        {
+            entry.pop();
         }
         entry
     }

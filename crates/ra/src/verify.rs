@@ -171,6 +171,25 @@ fn verify_inst(file: &RegisterFile, sets: &[UnitMask], program: &Program, inst: 
         "{at}: unknown clobbers"
     );
     let list = operands(program, inst)?;
+    if info.repeat.is_some() {
+        let defs = list.iter().filter(|op| op.kind == OperandKind::Def).count();
+        let plain = |op: &Operand| {
+            let vreg = program.vregs.get(op.vreg.0 as usize);
+            let in_memory =
+                |set: SetId| file.sets.get(set.0 as usize).is_some_and(|s| s.backing == Backing::Memory);
+            op.fixed.is_none()
+                && op.tied.is_none()
+                && op.vector.is_none()
+                && vreg.is_some_and(|info| info.size == 1 && !info.undefined && in_memory(info.home))
+        };
+        demand!(
+            defs == 1
+                && (2..=1 + MAX_REPEAT_USES).contains(&list.len())
+                && list.iter().all(|op| op.kind != OperandKind::EarlyDef && plain(op))
+                && info.clobbers == ClobberId(0),
+            "{at}: cannot be repeated"
+        );
+    }
     demand!(list.len() <= 250, "{at}: {} operands, at most 250 are supported", list.len());
     for (index, operand) in list.iter().enumerate() {
         let Some(vreg) = program.vregs.get(operand.vreg.0 as usize) else {

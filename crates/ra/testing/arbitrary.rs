@@ -77,8 +77,9 @@ pub fn random_file(seed: u64) -> RegisterFile {
         units.extend(main);
         sets.push((units, Backing::Memory));
     }
-    // Flags and constants have units of their own: none waits for the other.
-    let (flags, constants) = apart.split_at(apart.len() - apart.len() / 2);
+    // Flags and constants share their units or have some of their own.
+    let (flags, constants) =
+        if rng.chance(50) { (apart, apart) } else { apart.split_at(apart.len() - apart.len() / 2) };
     if !flags.is_empty() && rng.chance(60) {
         let behind = SetId(rng.below(sets.len() as u32) as u8);
         sets.push((part(&mut rng, flags), Backing::Set(behind)));

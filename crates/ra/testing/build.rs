@@ -85,7 +85,13 @@ impl Builder {
         let first = self.0.operands.len() as u32;
         self.0.operands.extend_from_slice(operands);
         let operands = first..self.0.operands.len() as u32;
-        self.0.insts.push(InstInfo { operands, clobbers, no_memory_edit_before, is_move: false });
+        self.0.insts.push(InstInfo {
+            operands,
+            clobbers,
+            no_memory_edit_before,
+            is_move: false,
+            repeat: None,
+        });
         if let Some(block) = self.0.blocks.last_mut() {
             block.insts.end += 1;
         }

@@ -5,7 +5,7 @@ use kempe_ra::*;
 
 use super::execute::Machine;
 use super::generate::{Kind, generate};
-use super::least::{Verdict, asks_apart, verdict};
+use super::least::{Verdict, verdict};
 use super::rng::Rng;
 
 pub const KINDS: [Kind; 5] =
@@ -17,8 +17,6 @@ pub struct Tally {
     pub with_memory: u32,
     pub refused: u32,
     pub edits: u64,
-    /// Refused although it may fit, for what the allocator leaves out ([`asks_apart`]).
-    pub apart: u32,
     /// What the edits cost.
     pub cost: f64,
     /// Allocations of the graph engine that it left to the other one.
@@ -84,7 +82,6 @@ pub fn run_case(
                     }
                     match verdict(file, &program, limit) {
                         Verdict::Exceeds(_) => {}
-                        Verdict::Fits if asks_apart(file, &program, limit, at.0) => tally.apart += 1,
                         other => tally.bad.push(format!("{name}: refused at {} although: {other:?}", at.0)),
                     }
                 }

@@ -70,7 +70,7 @@ impl<'a> Machine<'a> {
             let info = &program.blocks[block];
             for inst in info.insts.clone() {
                 for edit in &self.edits[inst as usize] {
-                    self.edit(*edit, &mut units, &mut slots, &mut junk)
+                    self.edit(*edit, &virtuals, &mut units, &mut slots, &mut junk)
                         .map_err(|text| format!("before instruction {inst}: {edit:?}: {text}"))?;
                 }
                 self.inst(inst, &mut virtuals, &mut units, &mut junk)
@@ -96,7 +96,14 @@ impl<'a> Machine<'a> {
         }
     }
 
-    fn edit(&self, edit: Edit, units: &mut [u64], slots: &mut [u64], junk: &mut u64) -> Result<(), String> {
+    fn edit(
+        &self,
+        edit: Edit,
+        virtuals: &[u64],
+        units: &mut [u64],
+        slots: &mut [u64],
+        junk: &mut u64,
+    ) -> Result<(), String> {
         let lost = self.file.memory_edit_clobbers;
         let out_of_range = || "out of range".to_string();
         let unit_ok = |unit: Unit| (unit.0 as usize) < self.file.units.len();
@@ -130,6 +137,30 @@ impl<'a> Machine<'a> {
                     let unit = units.get_mut(to.0 as usize + part as usize).ok_or_else(out_of_range)?;
                     *unit = part_of(made(recipe), part);
                 }
+            }
+            Edit::Repeat { inst, from, to } => {
+                // From what its inputs are now, whenever the value was made.
+                let range = self.program.insts[inst.0 as usize].operands.clone();
+                let ops = &self.program.operands[range.start as usize..range.end as usize];
+                let mut inputs = vec![inst.0 as u64];
+                for (op, unit) in ops.iter().filter(|op| op.kind == OperandKind::Use).zip(from) {
+                    let value = virtuals[op.vreg.0 as usize];
+                    let found = *units.get(unit.0 as usize).ok_or_else(out_of_range)?;
+                    if value != POISON && found != part_of(value, 0) {
+                        return Err(format!("v{} is not there", op.vreg.0));
+                    }
+                    inputs.push(value);
+                }
+                let def = ops.iter().position(|op| op.kind != OperandKind::Use).ok_or_else(out_of_range)?;
+                *junk += 1;
+                let value = match inputs.contains(&POISON) {
+                    true => hash(&[0xdead, *junk]),
+                    false => {
+                        inputs.push(def as u64 | 1 << 40);
+                        hash(&inputs)
+                    }
+                };
+                *units.get_mut(to.0 as usize).ok_or_else(out_of_range)? = part_of(value, 0);
             }
         }
         Ok(())

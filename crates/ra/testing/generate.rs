@@ -184,7 +184,8 @@ impl Generator {
         is_move: bool,
     ) {
         self.budget -= 1;
-        let info = InstInfo { operands: 0..0, clobbers, no_memory_edit_before: no_memory, is_move };
+        let info =
+            InstInfo { operands: 0..0, clobbers, no_memory_edit_before: no_memory, is_move, repeat: None };
         self.blocks[self.current].insts.push((info, operands));
     }
 
@@ -704,11 +705,30 @@ impl Generator {
                 loop_depth: draft.depth,
             });
         }
+        allow_repeats(&self.file, &mut program);
         for (index, draft) in self.blocks.iter().enumerate() {
             for (to, _) in &draft.succs {
                 program.blocks[*to].preds.push(Block(index as u32));
             }
         }
         program
+    }
+}
+
+/// Two of three instructions that have the form for it may be repeated.
+fn allow_repeats(file: &RegisterFile, program: &mut Program) {
+    let plain = |op: &Operand| {
+        let info = &program.vregs[op.vreg.0 as usize];
+        let in_memory = file.sets[info.home.0 as usize].backing == Backing::Memory;
+        let free = op.fixed.is_none() && op.tied.is_none() && op.vector.is_none();
+        free && in_memory && info.size == 1 && !info.undefined && op.kind != OperandKind::EarlyDef
+    };
+    for (index, info) in program.insts.iter_mut().enumerate() {
+        let ops = &program.operands[info.operands.start as usize..info.operands.end as usize];
+        let defs = ops.iter().filter(|op| op.kind == OperandKind::Def).count();
+        let able = defs == 1 && (2..=1 + MAX_REPEAT_USES).contains(&ops.len()) && ops.iter().all(plain);
+        if able && info.clobbers == ClobberId(0) && index % 3 != 0 {
+            info.repeat = Some(1.0 + (index % 2) as f32);
+        }
     }
 }

@@ -102,7 +102,8 @@ impl Lanes {
 
     fn emit(&mut self, op: Op, operands: Vec<Operand>, clobbers: ClobberId, no_memory: bool) {
         let is_move = op == Op::Move;
-        let info = InstInfo { operands: 0..0, clobbers, no_memory_edit_before: no_memory, is_move };
+        let repeat = matches!(op, Op::Add | Op::Mul | Op::Xor).then_some(1.0);
+        let info = InstInfo { operands: 0..0, clobbers, no_memory_edit_before: no_memory, is_move, repeat };
         self.blocks[self.current].insts.push((op, info, operands));
     }
 
@@ -310,6 +311,12 @@ impl Lanes {
                             units[to.0 as usize] = slots[slot.0 as usize];
                         }
                         Edit::Recompute { recipe, to } => units[to.0 as usize] = [recipe.0; LANES],
+                        Edit::Repeat { inst, from, to } => {
+                            let read = from.map(|unit| units[unit.0 as usize].map(Some));
+                            let op = self.ops[inst.0 as usize];
+                            units[to.0 as usize] =
+                                std::array::from_fn(|lane| lane_of(op, lane, &read).unwrap_or(0));
+                        }
                     }
                 }
                 let ops = self.operands(inst);

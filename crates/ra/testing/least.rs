@@ -32,40 +32,32 @@ pub fn limited_sets(file: &RegisterFile, program: &Program, limit: Option<u32>) 
         op.fixed.into_iter().flat_map(move |unit| (unit.0..unit.0 + size).map(Unit))
     };
     let fixed: BTreeSet<Unit> = program.operands.iter().flat_map(span).collect();
-    file.sets
-        .iter()
-        .map(|set| {
-            let mut list: Vec<Unit> =
-                set.units.iter().copied().filter(|unit| !file.edit_reserved.contains(unit)).collect();
-            if let (Some(limit), Backing::Memory) = (limit, set.backing) {
-                let counted: Vec<Unit> = list.iter().copied().filter(|unit| !wiped.contains(unit)).collect();
-                let mut keep: Vec<Unit> =
-                    counted.iter().copied().filter(|unit| fixed.contains(unit)).collect();
-                for unit in counted {
-                    if keep.len() < limit as usize && !keep.contains(&unit) {
-                        keep.push(unit);
-                    }
-                }
-                list.retain(|unit| wiped.contains(unit) || keep.contains(unit));
-            }
-            list.into_iter().collect()
-        })
-        .collect()
-}
-
-/// Does an instruction ask for one value in two sets (its home is one) that have units in common under the limit, without one
-/// holding the other? The allocator takes two places for it there, where one may be enough.
-pub fn asks_apart(file: &RegisterFile, program: &Program, limit: Option<u32>, inst: u32) -> bool {
-    let sets = limited_sets(file, program, limit);
-    let apart = |a: SetId, b: SetId| {
-        let (a, b) = (&sets[a.0 as usize], &sets[b.0 as usize]);
-        !a.is_disjoint(b) && !a.is_subset(b) && !b.is_subset(a)
-    };
-    let uses = || ops_of(program, inst).iter().filter(|op| op.kind == OperandKind::Use);
-    uses().any(|op| {
-        let home = program.vregs[op.vreg.0 as usize].home;
-        apart(home, op.set) || uses().any(|other| other.vreg == op.vreg && apart(other.set, op.set))
-    })
+    let mut kept: Vec<BTreeSet<Unit>> = vec![BTreeSet::new(); file.sets.len()];
+    let whole = |set: usize| file.sets[set].units.iter().copied().collect::<BTreeSet<Unit>>();
+    let mut sizes: Vec<(usize, usize)> = (0..file.sets.len()).map(|set| (whole(set).len(), set)).collect();
+    sizes.sort_unstable();
+    let limited = |set: usize| file.sets[set].backing == Backing::Memory;
+    for k in 0..sizes.len() {
+        let set = sizes[k].1;
+        let units = file.sets[set].units.iter().copied().filter(|unit| !file.edit_reserved.contains(unit));
+        let units: Vec<Unit> = units.collect();
+        let (Some(limit), true) = (limit, limited(set)) else {
+            kept[set] = units.into_iter().collect();
+            continue;
+        };
+        let (free, counted): (Vec<Unit>, Vec<Unit>) = units.into_iter().partition(|u| wiped.contains(u));
+        let within = |unit: &Unit| {
+            sizes[..k].iter().any(|&(_, inner)| {
+                limited(inner) && whole(inner).is_subset(&whole(set)) && kept[inner].contains(unit)
+            })
+        };
+        let mut wanted = counted;
+        wanted.sort_by_key(|unit| !fixed.contains(unit) && !within(unit));
+        let bound = wanted.iter().filter(|unit| fixed.contains(unit) || within(unit)).count();
+        let most = bound.max(limit as usize);
+        kept[set] = wanted.into_iter().take(most).chain(free).collect();
+    }
+    kept
 }
 
 /// Values live after every instruction, by plain sets.

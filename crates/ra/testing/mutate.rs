@@ -53,6 +53,8 @@ pub fn mutate(
                 Edit::Fill { to, .. } => Edit::Fill { slot: Slot(rng.below(slots)), to },
                 Edit::Recompute { recipe, .. } if first => Edit::Recompute { recipe, to: unit },
                 Edit::Recompute { to, .. } => Edit::Recompute { recipe: Recipe(rng.below(recipes)), to },
+                Edit::Repeat { inst, from, .. } if first => Edit::Repeat { inst, from, to: unit },
+                Edit::Repeat { inst, from, to } => Edit::Repeat { inst, from: [unit, from[1]], to },
             };
             (out.clone(), format!("{before:?} became {:?}", out.edits[at].1))
         }

@@ -41,6 +41,7 @@ fn program(blocks: &[BlockOf<'_>], recipes: &[u32]) -> Program {
                 clobbers: ClobberId(0),
                 no_memory_edit_before: false,
                 is_move: false,
+                repeat: None,
             });
         }
         program.blocks.push(BlockInfo {

@@ -55,7 +55,7 @@ fn a10_fills_in_other_blocks_than_stores() {
         for &arm in &arms {
             assert!(fills(&edits_in(&program, allocation, arm)) >= 2, "block {arm}");
         }
-        assert!(allocation.work.attempts <= 2, "{:?}", allocation.work);
+        assert!(allocation.work.attempts <= most_attempts(allocation), "{:?}", allocation.work);
     });
 }
 
@@ -78,7 +78,7 @@ fn a11_pressure_of_twice_the_file() {
             assert!(spills(&edits) >= count - 62, "{count}: {} spills", spills(&edits));
             // Stored once however often it comes back.
             assert!(spills(&edits) <= count && allocation.slots as usize <= count, "{count}");
-            assert!(allocation.work.attempts <= 2, "{count}: {:?}", allocation.work);
+            assert!(allocation.work.attempts <= most_attempts(allocation), "{count}: {:?}", allocation.work);
         });
     }
 }

@@ -258,9 +258,12 @@ fn a21_groups_gathered_at_the_limit() {
         let program = b.finish();
         by_every_engine(&halves_file(), &program, &at_most(registers), |allocation| {
             assert!(!allocation.memory_edits, "{registers}: {:?}", allocation.edits);
-            let edits = edits_before(allocation, gather);
-            assert!(swaps(&edits) >= members / 2, "{registers}: {edits:?}");
-            assert_eq!(copies(&edits), 0, "{registers}: no unit is free");
+            // (Where the places of the group are chosen before those of the values, nothing has to move.)
+            if allocation.engine == Engine::Scan {
+                let edits = edits_before(allocation, gather);
+                assert!(swaps(&edits) >= members / 2, "{registers}: {edits:?}");
+                assert_eq!(copies(&edits), 0, "{registers}: no unit is free");
+            }
         });
     }
 }
@@ -330,8 +333,9 @@ fn a23_a_value_in_a_partly_empty_group_and_in_a_fuller_one() {
     let program = b.finish();
     for options in [Options::default(), at_most(12), forced()] {
         by_every_engine(&halves_file(), &program, &options, |allocation| {
+            let scanned = allocation.engine == Engine::Scan;
             let edits = edits_before(allocation, first);
-            assert!(!edits.is_empty(), "x stood at the front of four units already");
+            assert!(!scanned || !edits.is_empty(), "x stood at the front of four units already");
         });
     }
 }
@@ -391,6 +395,6 @@ fn a47_undefined_members_are_not_spilled() {
         let edits = all_edits(allocation);
         assert!(spills(&edits) > 0 && spills(&edits) <= COUNT, "{} spills", spills(&edits));
         assert!(allocation.slots as usize <= COUNT, "{} slots", allocation.slots);
-        assert!(allocation.work.attempts <= 2, "{:?}", allocation.work);
+        assert!(allocation.work.attempts <= most_attempts(allocation), "{:?}", allocation.work);
     });
 }

@@ -252,3 +252,192 @@ fn what_costs_nothing_costs_plus_zero() {
     let cost = Allocation::default().cost(&program, &Costs::default());
     assert!(cost == 0.0 && cost.is_sign_positive());
 }
+
+/// A set by its units, its backing and nothing else.
+fn set_of(units: &[u16], backing: Backing) -> UnitSet {
+    let units = units.iter().map(|&u| Unit(u)).collect();
+    UnitSet { name: String::new(), units, rotate: false, backing }
+}
+
+/// Seed 300714: so many sets, masks and sizes that not all classes were counted, and the flag that was left out went nowhere.
+#[test]
+fn every_class_counts_however_many_there_are() {
+    let all: Vec<u16> = (0..20).collect();
+    let mut file = file_of(24, &[&all, &all[..18], &all[2..], &all[4..15], &all[1..9], &all[5..]], &[]);
+    file.sets.push(set_of(&[20], Backing::Set(ALL)));
+    for lost in [2..9, 5..17, 1..4] {
+        file.clobbers.push(lost.map(Unit).collect());
+    }
+    let flags = SetId(6);
+    let mut b = Builder::default();
+    let (x, y) = (b.value(flags, false), b.value(flags, false));
+    let wide = [2, 3, 4, 8].map(|size| b.wide_value(ALL, size, true));
+    b.block(&[]);
+    b.inst(&[write(x, flags)], NONE, false);
+    b.inst(&[write(y, flags)], NONE, false);
+    for (k, &nothing) in wide.iter().enumerate() {
+        b.inst(&[read(nothing, ALL)], ClobberId(k as u8), false);
+    }
+    for set in 0..6 {
+        let v = b.value(SetId(set), true);
+        b.inst(&[read(v, SetId(set))], ClobberId(4), false);
+    }
+    b.inst(&[read(x, flags)], NONE, false);
+    b.inst(&[read(y, flags)], NONE, false);
+    let program = b.finish();
+    assert_eq!(verdict(&file, &program, None), Verdict::Fits);
+    allocate(&file, &program, &Costs::default(), &Options::default()).unwrap();
+}
+
+/// Seed 202598: the only window of the wide value holds all units of the other one. Counted apart they fit, together nowhere.
+#[test]
+fn a_value_without_a_place_beside_another_leaves_though_the_counts_fit() {
+    let file = file_of(6, &[&[1, 2, 3, 5], &[2, 3]], &[]);
+    let mut b = Builder::default();
+    let (wide, narrow) = (b.wide_value(ALL, 2, false), b.value(SMALL, false));
+    b.block(&[]);
+    b.inst(&[write(narrow, SMALL)], NONE, false);
+    b.inst(&[write(wide, ALL)], NONE, false);
+    b.inst(&[read(narrow, SMALL)], NONE, false);
+    b.inst(&[read(wide, ALL)], NONE, false);
+    let program = b.finish();
+    assert_eq!(verdict(&file, &program, None), Verdict::Fits);
+    allocate(&file, &program, &Costs::default(), &Options::default()).unwrap();
+}
+
+/// Seed 304868: a value is read twice in a vector and once in a set where only its second member can stand.
+#[test]
+fn a_use_shares_the_place_that_suits_it() {
+    let file = file_of(4, &[&[0, 1, 2, 3], &[1, 3]], &[]);
+    let mut b = Builder::default();
+    let v = b.value(ALL, false);
+    let part = |index| Some(VectorPart { group: Group(0), index, align: 2 });
+    let others = [0; 2].map(|_| b.value(ALL, false));
+    b.block(&[]);
+    b.inst(&[write(v, ALL), write(others[0], ALL), write(others[1], ALL)], NONE, false);
+    let mut operands: Vec<Operand> = (0..2).map(|k| Operand { vector: part(k), ..read(v, ALL) }).collect();
+    operands.push(read(v, SMALL));
+    operands.extend(others.map(|v| read(v, ALL)));
+    b.inst(&operands, NONE, false);
+    let program = b.finish();
+    assert_eq!(verdict(&file, &program, None), Verdict::Fits);
+    allocate(&file, &program, &Costs::default(), &Options::default()).unwrap();
+}
+
+/// Seed 200100: what an instruction destroys anyway does not put it into a region in which nothing can be stored.
+#[test]
+fn a_flag_that_is_destroyed_leaves_before_the_instruction() {
+    let mut file = file_of(6, &[&[0, 1, 2, 3]], &[4, 5]);
+    file.sets.push(set_of(&[4, 5], Backing::Set(ALL)));
+    file.clobbers.push((0..6).map(Unit).collect());
+    let (flags, everything) = (SetId(1), ClobberId(2));
+    let mut b = Builder::default();
+    let flag = b.value(flags, false);
+    let values = [0; 2].map(|_| b.value(ALL, false));
+    b.block(&[]);
+    b.inst(&values.map(|v| write(v, ALL)), NONE, false);
+    b.inst(&[write(flag, flags)], NONE, false);
+    b.inst(&[], everything, false);
+    b.inst(&[read(flag, flags)], NONE, false);
+    b.inst(&values.map(|v| read(v, ALL)), NONE, false);
+    let program = b.finish();
+    assert_eq!(verdict(&file, &program, None), Verdict::Fits);
+    allocate(&file, &program, &Costs::default(), &Options::default()).unwrap();
+}
+
+/// Seed 304225: memory edits leave one of two flags alone. Both fit where none stands, one where one may.
+#[test]
+fn flags_count_where_a_memory_edit_leaves_a_part_of_them() {
+    let mut file = file_of(8, &[&[0, 1, 2, 3]], &[4]);
+    file.sets.push(set_of(&[4, 5], Backing::Set(ALL)));
+    let flags = SetId(1);
+    let mut b = Builder::default();
+    let two = [0; 2].map(|_| b.value(flags, false));
+    let values = [0; 4].map(|_| b.value(ALL, false));
+    b.block(&[]);
+    for v in values {
+        b.inst(&[write(v, ALL)], NONE, false);
+    }
+    for flag in two {
+        b.inst(&[write(flag, flags)], NONE, false);
+    }
+    b.inst(&two.map(|flag| read(flag, flags)), NONE, false);
+    for v in values {
+        b.inst(&[read(v, ALL)], NONE, false);
+    }
+    let program = b.finish();
+    assert_eq!(verdict(&file, &program, None), Verdict::Fits);
+    for options in [Options::default(), forced()] {
+        allocate(&file, &program, &Costs::default(), &options).unwrap();
+    }
+}
+
+/// Seeds 518888 and 524752: under a limit each of two sets, one within the other, kept its own first units.
+#[test]
+fn a_set_keeps_under_a_limit_what_the_sets_within_it_keep() {
+    let file = file_of(8, &[&[0, 1, 2, 3, 4, 5, 6, 7], &[6, 7]], &[]);
+    let mut b = Builder::default();
+    let values = [0; 2].map(|_| b.value(ALL, false));
+    b.block(&[]);
+    b.inst(&values.map(|v| write(v, ALL)), NONE, false);
+    b.inst(&[read(values[0], SMALL), read(values[1], ALL)], NONE, false);
+    b.inst(&values.map(|v| read(v, ALL)), NONE, false);
+    let options = Options { max_registers: Some(2), ..Options::default() };
+    let allocation = allocate(&file, &b.finish(), &Costs::default(), &options).unwrap();
+    assert!(allocation.places.iter().all(|unit| [6, 7].contains(&unit.0)), "{:?}", allocation.places);
+}
+
+/// Three values in two registers, the middle one a sum of the first: it is made again from it, and nothing goes to memory.
+#[test]
+fn what_can_be_made_again_from_what_is_there_is_not_stored() {
+    let file = file_of(3, &[&[0, 1, 2]], &[]);
+    let mut b = Builder::default();
+    let [x, sum, y, z] = [0; 4].map(|_| b.value(ALL, false));
+    b.block(&[]);
+    b.inst(&[write(x, ALL)], NONE, false);
+    let add = b.inst(&[read(x, ALL), write(sum, ALL)], NONE, false);
+    b.inst(&[write(y, ALL)], NONE, false);
+    b.inst(&[read(y, ALL), read(x, ALL), write(z, ALL)], NONE, false);
+    b.inst(&[read(z, ALL)], NONE, false);
+    b.inst(&[read(sum, ALL), read(x, ALL)], NONE, false);
+    let mut program = b.finish();
+    program.insts[add as usize].repeat = Some(1.0);
+    let options = Options { max_registers: Some(2), ..Options::default() };
+    let edits = |options: &Options, program: &Program| {
+        allocate(&file, program, &Costs::default(), options).unwrap().edits
+    };
+    let again = edits(&options, &program);
+    assert!(matches!(again[..], [(Point::Before(Inst(5)), Edit::Repeat { inst: Inst(1), .. })]), "{again:?}");
+    let without = Without { repeats: true, ..Without::default() };
+    let stored = edits(&Options { without, ..options }, &program);
+    assert!(stored.iter().any(|(_, edit)| matches!(edit, Edit::Spill { .. })), "{stored:?}");
+}
+
+/// A repetition that reads something else than its inputs, or that nobody allowed, is a mistake.
+#[test]
+fn a_wrong_repetition_is_objected_to() {
+    let file = file_of(3, &[&[0, 1, 2]], &[]);
+    let mut b = Builder::default();
+    let [x, sum, y] = [0; 3].map(|_| b.value(ALL, false));
+    b.block(&[]);
+    b.inst(&[write(x, ALL)], NONE, false);
+    let add = b.inst(&[read(x, ALL), write(sum, ALL)], NONE, false);
+    b.inst(&[write(y, ALL)], NONE, false);
+    b.inst(&[read(sum, ALL)], NONE, false);
+    b.inst(&[read(x, ALL), read(y, ALL)], NONE, false);
+    let mut program = b.finish();
+    program.insts[add as usize].repeat = Some(1.0);
+    let places = [0, 0, 1, 2, 1, 0, 2].map(Unit).to_vec();
+    let with = |from: u16| {
+        let edit = Edit::Repeat { inst: Inst(add), from: [Unit(from); 2], to: Unit(1) };
+        Allocation {
+            places: places.clone(),
+            edits: vec![(Point::Before(Inst(3)), edit)],
+            ..Allocation::default()
+        }
+    };
+    assert_eq!(check(&file, &program, &with(0)), Ok(()));
+    assert!(check(&file, &program, &with(2)).is_err());
+    program.insts[add as usize].repeat = None;
+    assert!(check(&file, &program, &with(0)).is_err());
+}

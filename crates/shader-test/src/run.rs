@@ -232,7 +232,7 @@ impl Run<'_> {
             Command::Checkerboard { unit, size, colors } => {
                 let [w, h] = size.map(|n| (n / 2).max(1));
                 let colors = *colors;
-                self.texture(*unit, *size, Format::Rgba8, |x, y| colors[((x / w ^ y / h) & 1) as usize])?;
+                self.texture(*unit, *size, Format::Rgba8, |x, y| colors[(((x / w) ^ (y / h)) & 1) as usize])?;
             }
             Command::Filter { linear } => self.state.linear = *linear,
             Command::ImageTexture { .. } => {}

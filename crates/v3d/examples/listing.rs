@@ -53,6 +53,7 @@ fn main() {
             Some(("registers", n)) => options.max_registers = n.parse().ok(),
             _ if a == "O0" => level = kempe_opt::Level::O0,
             _ if a == "O1" => level = kempe_opt::Level::O1,
+            _ if a == "scan" => options.engine = kempe_ra::Engine::Scan,
             _ if a == "graph" => options.engine = kempe_ra::Engine::Graph,
             _ if a == "force-spill" => options.force_spill = true,
             _ if a == "binning" => options.shape.binning = true,

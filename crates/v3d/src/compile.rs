@@ -233,6 +233,7 @@ pub fn finish_ready(
         constant_data: m.constant_data.clone(),
         uses_barrier: best.uses_barrier,
         may_share_batches: lowered.may_share_batches,
+        low_addresses: lowered.low_addresses,
         resources: m.resources.values().map(with_format).collect(),
         graphics: lowered.graphics.clone(),
         stats: best.stats,
@@ -266,14 +267,15 @@ fn allocated(
     options: &Options,
     side_values: bool,
     observer: &mut dyn Observer,
-) -> Result<(Mir<MInst>, Allocation), CompileError> {
+) -> Result<Allocated, CompileError> {
     let Way { version, threads, no_memory } = way;
     let mut rules = select::Counts::default();
     let mut mir = select::select_prepared(prepared, version, threads, side_values, &mut rules)?;
     observer.step("select");
     observer.rules(&rules);
+    let mut predicted = 0.0;
     if !options.no_order {
-        kempe_mir::order::order(&mut mir, ROOM[(threads >= 4) as usize], options.without_orders);
+        predicted = kempe_mir::order::order(&mut mir, ROOM[(threads >= 4) as usize], options.without_orders);
         observer.step("order");
     }
     observer.selected(threads, &mir);
@@ -291,7 +293,15 @@ fn allocated(
         out_of_registers(m, &mir, options.max_registers, f)
     })?;
     observer.step("allocate");
-    Ok((mir, allocation))
+    Ok(Allocated { mir, allocation, predicted })
+}
+
+/// Machine instructions in their order, and their registers.
+struct Allocated {
+    mir: Mir<MInst>,
+    allocation: Allocation,
+    /// Cycles that the order reckoned with for what does not fit.
+    predicted: f64,
 }
 
 fn attempt(
@@ -303,11 +313,12 @@ fn attempt(
     observer: &mut dyn Observer,
 ) -> Result<Attempt, CompileError> {
     let Way { version, threads, .. } = way;
-    let (mut mir, mut allocation) = allocated(m, way, prepared, options, true, observer)?;
-    if m.stage == Stage::Fragment && allocation.memory_edits && asks_lane_0(&mir) {
+    let mut all = allocated(m, way, prepared, options, true, observer)?;
+    if m.stage == Stage::Fragment && all.allocation.memory_edits && asks_lane_0(&all.mir) {
         // A fill brings nothing to a dead quad, and quad 0 may be one.
-        (mir, allocation) = allocated(m, way, prepared, options, false, observer)?;
+        all = allocated(m, way, prepared, options, false, observer)?;
     }
+    let Allocated { mir, allocation, predicted } = all;
     observer.allocated(threads, &mir, &allocation);
     let frame = Frame {
         version,
@@ -344,8 +355,10 @@ fn attempt(
         })?;
         observer.step("check");
     }
-    let stats = stats::recount(version, threads, &finished, &mir, allocation.memory_edits)
+    let mut stats = stats::recount(version, threads, &finished, &mir, allocation.memory_edits)
         .ok_or_else(|| CompileError::bug("the code does not decode".to_owned()))?;
+    stats.edit_cycles = allocation.cost(&mir.program, &regs::costs()).round() as u64;
+    stats.predicted_edit_cycles = predicted.round() as u64;
     observer.step("stats");
     // Reference 12.6 and cost-and-spill 4: 16 lanes of private memory, then 64 bytes for each slot.
     let scratch_bytes = lowered

@@ -101,7 +101,7 @@ impl MemClass {
     pub const IMAGE: MemClass = MemClass(16);
     /// Sample flags of the lanes.
     pub const SAMPLES: MemClass = MemClass(32);
-    /// Rows of a vertex program, inputs and outputs.
+    /// Rows of the VPM, inputs and outputs.
     pub const VERTEX: MemClass = MemClass(64);
     /// The queue of varyings.
     pub const VARYINGS: MemClass = MemClass(128);
@@ -267,9 +267,12 @@ pub enum MInst {
     /// The next varying of a fragment program: `dst`, under use of W where it is in perspective. `dst` is written before W
     /// is read.
     Varying { how: Interpolation },
-    /// Writes a row of a vertex program: sources row and value.
-    VertexOutput { src: [Src; 2] },
-    /// 4.2: waits for these writes.
+    /// Writes a row: sources row and value. `op`: `Stvpmv` where the row is the same in all lanes, `Stvpmd`, or `Stvpmp` for a row of
+    /// the patch. `once`: no other write of the program is to the same row of a lane.
+    VertexOutput { op: Op, src: [Src; 2], test: Option<Test>, once: bool },
+    /// Reads back what a control program has written: `LdvpmgOut` with row and vertex, `Ldvpmp` with the row of the patch.
+    RowRead { op: Op, src: [Src; 2] },
+    /// Waits for these writes.
     VertexWait,
     /// Sample flags of the lanes where the test holds.
     SetSamples { src: Src, test: Option<Test> },
@@ -289,6 +292,20 @@ pub enum MInst {
     Jump,
     /// Terminator: end of the program.
     End,
+}
+
+impl MInst {
+    /// Cycles of doing it once more where its uses are in registers, if that gives the same: for operations whose result depends on
+    /// nothing else.
+    pub fn repeat_cost(&self) -> Option<f32> {
+        match self {
+            MInst::Alu { op, src, test: None, .. } if op.is_pure() && src.contains(&Src::Use) => {
+                // (Section 8: the result of a special function comes later, and leaves a register waiting.)
+                Some(if op.is_sfu() { 3.0 } else { 1.0 })
+            }
+            _ => None,
+        }
+    }
 }
 
 impl kempe_mir::order::Schedule for MInst {
@@ -320,9 +337,13 @@ impl kempe_mir::order::Schedule for MInst {
                 Memory::Write(MemClass::SAMPLES.0 | MemClass::EFFECTS)
             }
             MInst::Alu { op: Op::Msf, .. } => Memory::Read(MemClass::SAMPLES.0),
-            MInst::Alu { op: Op::LdvpmvIn, .. } => Memory::Read(MemClass::VERTEX.0),
-            // Every row is written once (`lower::exits`).
-            MInst::VertexOutput { .. } => Memory::Output(MemClass::VERTEX.0),
+            // Rows of other stages' vertices lie elsewhere.
+            MInst::Alu { op: Op::LdvpmgIn, .. } => Memory::None,
+            MInst::Alu { op, .. } if op.is_vpm_read() => Memory::Read(MemClass::VERTEX.0),
+            MInst::RowRead { .. } => Memory::Read(MemClass::VERTEX.0),
+            // Every row is written once (`lower::exits`, `lower::vertices`).
+            MInst::VertexOutput { once: true, .. } => Memory::Output(MemClass::VERTEX.0),
+            MInst::VertexOutput { .. } => Memory::Write(MemClass::VERTEX.0),
             MInst::VertexWait => Memory::Write(MemClass::VERTEX.0),
             _ => Memory::None,
         }

@@ -1,7 +1,7 @@
 //! Machine instructions before allocation as text: what stands behind the operands in a listing. `_` is the next use
 //! operand.
 
-use crate::instr::{Pack, Unpack, Version, small_value};
+use crate::instr::{Op, Pack, Unpack, Version, small_value};
 use crate::magic;
 use crate::mops::{Cmp, CmpOp, MInst, Src, Test, When};
 use kempe_mir::UniformSource;
@@ -144,8 +144,17 @@ impl Display for MInst {
                 sources(f, &[Src::Use, *lane], &[Unpack::None; 2])
             }
             MInst::Varying { how } => write!(f, "varying {how:?}"),
-            MInst::VertexOutput { src } => {
-                f.write_str("vertex output")?;
+            MInst::VertexOutput { op, src, test, .. } => {
+                f.write_str(match op {
+                    Op::Stvpmp => "patch output",
+                    Op::Stvpmd => "vertex output of each lane",
+                    _ => "vertex output",
+                })?;
+                sources(f, src, &[Unpack::None; 2])?;
+                guard(f, test)
+            }
+            MInst::RowRead { op, src } => {
+                write!(f, "read back {}", op.name())?;
                 sources(f, src, &[Unpack::None; 2])
             }
             MInst::VertexWait => f.write_str("vertex wait"),

@@ -174,6 +174,39 @@ impl Op {
         self.info().dest
     }
 
+    /// The result is a function of the sources in the same lane, and of nothing else.
+    pub fn is_pure(self) -> bool {
+        let lanes = matches!(
+            self,
+            Op::Fdx
+                | Op::Fdy
+                | Op::Ballot
+                | Op::Bcastf
+                | Op::Alleq
+                | Op::Allfeq
+                | Op::Rotq
+                | Op::Rot
+                | Op::Shuffle
+        );
+        let state = matches!(
+            self,
+            Op::Flapush
+                | Op::Flbpush
+                | Op::Setmsf
+                | Op::Setrevf
+                | Op::Vpmsetup
+                | Op::LdvpmvIn
+                | Op::LdvpmvOut
+                | Op::LdvpmdIn
+                | Op::LdvpmdOut
+                | Op::LdvpmgIn
+                | Op::LdvpmgOut
+                | Op::Ldvpmp
+                | Op::V8dot
+        );
+        self.has_dest() && self.sources() > 0 && !lanes && !state
+    }
+
     /// The operation with this name.
     pub fn from_name(name: &str) -> Option<Op> {
         ALL.iter().copied().find(|op| op.name() == name)

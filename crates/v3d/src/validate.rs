@@ -1,7 +1,7 @@
 //! The numbered rules of the reference (section 15) on final instruction words.
 //!
 //! Every rule whose check is W (visible in one word) or P (visible in the program text) is checked, hardware limits as
-//! errors and habits of the driver as warnings. P rules follow every path: slots of branches and of thread switches are
+//! errors and habits of the driver as warnings; of those that a run shows, rule 36, whether or not rf0 is read afterwards. P rules follow every path: slots of branches and of thread switches are
 //! those of the path that is walked, also across a branch (file `paths`). What a rule needs to know beyond the words
 //! stands in [`ProgramFacts`].
 //!

@@ -134,7 +134,15 @@ const A_LOOP_BEHIND_A_LOOP: &str = "module \"main\" vertex\nworkgroup 1 1 1\n\
 /// What checker B once objected to, made small: every version, level and limit.
 #[test]
 fn code_that_was_objected_to() {
-    for text in [ONE_QUESTION_TWO_NAMES, A_LOOP_BEHIND_A_LOOP] {
+    for text in [
+        ONE_QUESTION_TWO_NAMES,
+        A_LOOP_BEHIND_A_LOOP,
+        include_str!("objections/choice_in_a_choice.kir"),
+        include_str!("objections/undefined_round_the_loops.kir"),
+        include_str!("objections/exchange_over_a_branch.kir"),
+        include_str!("objections/two_exchanges_over_a_branch.kir"),
+        include_str!("objections/question_asked_twice.kir"),
+    ] {
         let m = kempe_ir::text::parse(text).unwrap_or_else(|e| panic!("{e:?}"));
         for (version, level) in
             Version::ALL.into_iter().flat_map(|v| [Level::O0, Level::O1, Level::O2].map(|l| (v, l)))
@@ -143,10 +151,17 @@ fn code_that_was_objected_to() {
             let mut choices = kempe_opt::Options::new(level);
             choices.vector_within_16 = version == Version::V42;
             kempe_opt::optimise_with(&mut m, &choices, &mut ());
-            for max_registers in [None, Some(12), Some(16)] {
-                let options = Options { verify: true, max_registers, ..Options::default() };
-                if let Err(e) = compile(m.clone(), version, &options, &mut ()) {
-                    panic!("{} {level:?} {max_registers:?}: {e}\n{text}", version.name());
+            let limits = [None, Some(12), Some(16)].map(|limit| (limit, None));
+            for (max_registers, threads) in limits.into_iter().chain([(None, Some(4)), (Some(21), Some(4))]) {
+                for force_spill in [false, true] {
+                    let options =
+                        Options { verify: true, max_registers, threads, force_spill, ..Options::default() };
+                    match compile(m.clone(), version, &options, &mut ()) {
+                        Err(e) if e.internal || !(force_spill || max_registers.is_some()) => {
+                            panic!("{} {level:?} {max_registers:?} {threads:?}: {e}\n{text}", version.name());
+                        }
+                        _ => {}
+                    }
                 }
             }
         }

@@ -95,6 +95,10 @@ pub fn edit(
                     Edit::Recompute { recipe: Recipe(recipe as u32), to }
                 }
                 Edit::Recompute { recipe, to } => Edit::Recompute { recipe, to: unit(r, to)? },
+                Edit::Repeat { inst, from, to } if first => {
+                    Edit::Repeat { inst, from: [unit(r, from[0])?, from[1]], to }
+                }
+                Edit::Repeat { inst, from, to } => Edit::Repeat { inst, from, to: unit(r, to)? },
             };
             "redirected"
         }

@@ -61,6 +61,7 @@ pub struct Program {
 /// What the command line of the product says for an engine.
 pub fn engine_name(engine: Engine) -> &'static str {
     match engine {
+        Engine::Best => "best",
         Engine::Scan => "scan",
         Engine::Graph => "graph",
     }

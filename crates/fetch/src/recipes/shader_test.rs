@@ -34,8 +34,8 @@ fn sections(text: &str) -> BTreeMap<&'static str, String> {
     let mut out: BTreeMap<&'static str, String> = BTreeMap::new();
     let mut open: Option<&'static str> = None;
     for line in text.lines() {
-        if line.starts_with('[') {
-            let name = line[1..].split(']').next().unwrap_or_default();
+        if let Some(name) = line.strip_prefix('[') {
+            let name = name.split(']').next().unwrap_or_default();
             let stage = SECTIONS.iter().find(|s| s.0 == name).map(|s| s.1);
             open = stage.filter(|s| !out.contains_key(s));
             if let Some(stage) = open {

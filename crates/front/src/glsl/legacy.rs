@@ -102,7 +102,8 @@ const fn built_in(
 
 const V: &[Stage] = &[Stage::Vertex];
 const F: &[Stage] = &[Stage::Fragment];
-const ALL: &[Stage] = &[Stage::Vertex, Stage::Fragment, Stage::Compute];
+const ALL: &[Stage] =
+    &[Stage::Vertex, Stage::TessControl, Stage::TessEval, Stage::Geometry, Stage::Fragment, Stage::Compute];
 
 pub const BUILT_INS: &[BuiltIn] = &[
     // Fragment outputs.

@@ -80,6 +80,9 @@ fn prepare(name: &str, text: &[u8], head: &str, options: &Options) -> Result<Tex
         None | Some(Stage::Compute) => glslang_stage_t::Compute,
         Some(Stage::Vertex) => glslang_stage_t::Vertex,
         Some(Stage::Fragment) => glslang_stage_t::Fragment,
+        Some(Stage::Geometry) => glslang_stage_t::Geometry,
+        Some(Stage::TessControl) => glslang_stage_t::TesselationControl,
+        Some(Stage::TessEval) => glslang_stage_t::TesselationEvaluation,
     };
     static PROCESS: OnceLock<bool> = OnceLock::new();
     // SAFETY: called once; never finalised, since other threads may still compile.

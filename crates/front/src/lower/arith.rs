@@ -217,10 +217,19 @@ impl Lower<'_, '_> {
         let (ty, id) = self.result(i)?;
         let r = self.leaves(i.w(3)?)?;
         let Some(to) = self.p.component(ty) else { return self.err("a bit cast to a composite") };
-        if to.is_ptr() || self.ty_of(self.at(r, 0)).is_ptr() {
-            return self.err("physical pointers are not supported yet: OpBitcast of a pointer");
-        }
         let values = self.slice(r);
+        let Some(from) = values.first().map(|&v| self.ty_of(v)) else {
+            return self.err("a bit cast of nothing");
+        };
+        let global = Type::Ptr(Space::Global);
+        if to == global || from == global {
+            let mut out = self.physical(&values, to)?;
+            out.truncate(self.p.leaf_count(ty) as usize);
+            return self.set_all(id, ty, &out);
+        }
+        if to.is_ptr() || from.is_ptr() {
+            return self.err("a bit cast of a pointer that is not physical");
+        }
         let out = self.bitcast_values(&values, to)?;
         self.set_all(id, ty, &out)
     }

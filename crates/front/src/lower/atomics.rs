@@ -35,6 +35,8 @@ impl Lower<'_, '_> {
             S::AtomicOr => (Or, 6),
             S::AtomicXor => (Xor, 6),
             S::AtomicFAddEXT => (Fadd, 6),
+            S::AtomicFMinEXT => (Fmin, 6),
+            S::AtomicFMaxEXT => (Fmax, 6),
             S::AtomicLoad => (Load, 0),
             S::AtomicStore => (Store, 4),
             S::ControlBarrier => {
@@ -47,10 +49,6 @@ impl Lower<'_, '_> {
                 if scope != SCOPE_INVOCATION {
                     self.emit(Op::Fence, Type::I32, Imm::Barrier(barrier(semantics)), &[], &[])?;
                 }
-                return Ok(true);
-            }
-            S::AtomicFMinEXT | S::AtomicFMaxEXT => {
-                self.err("atomic minimum and maximum of floats are not supported yet")?;
                 return Ok(true);
             }
             _ => return Ok(false),
@@ -68,7 +66,9 @@ impl Lower<'_, '_> {
         let Some(ty) = ty.filter(|t| t.is_int() || t.is_float()) else {
             return self.err("an atomic operation on something that is no number");
         };
-        if ptr.is_some_and(|p| !matches!(p.space, Space::Storage | Space::Shared | Space::Private)) {
+        if ptr.is_some_and(|p| {
+            !matches!(p.space, Space::Storage | Space::Shared | Space::Private | Space::Global)
+        }) {
             return self.err("an atomic operation on memory that can only be read");
         }
         let mut values: SmallVec<[Value; 2]> = SmallVec::new();
@@ -82,7 +82,7 @@ impl Lower<'_, '_> {
         if values.iter().any(|v| self.ty_of(*v) != ty) {
             return self.err("an atomic operation with a value of another type");
         }
-        let float_op = what == Fadd;
+        let float_op = what.float().is_some();
         let moves = matches!(what, Exchange | Load | Store | CompareExchange);
         if ty.is_float() != float_op && !(ty.is_float() && moves) {
             return self.err("an atomic operation of the wrong type");

@@ -39,7 +39,9 @@ impl Lower<'_, '_> {
         let float = self.ty_of(v);
         match self.m.stage {
             Stage::Fragment => self.op([Op::Ddx, Op::Ddy][axis], float, &[v]),
-            Stage::Vertex => self.err("derivatives are not supported in vertex shaders"),
+            Stage::Vertex | Stage::Geometry | Stage::TessControl | Stage::TessEval => {
+                self.err("derivatives are not supported in this stage")
+            }
             Stage::Compute => {
                 let step = self.quad_steps()?[axis];
                 self.m.uses_subgroups = true;
@@ -59,7 +61,10 @@ impl Lower<'_, '_> {
     /// Bits of the lane number in which neighbours differ along the axes.
     fn quad_steps(&self) -> Res<[u32; 2]> {
         match self.derivatives {
-            None => self.err("derivatives in compute shaders need a declared arrangement of the invocations"),
+            None => self.refuse(
+                "derivatives in compute shaders need a declared arrangement of the invocations",
+                "declare `derivative_group_quadsNV` or `derivative_group_linearNV`",
+            ),
             Some([_, 0]) => {
                 let [width, ..] = self.m.workgroup_size;
                 self.err(format!(

@@ -67,7 +67,7 @@ impl Lower<'_, '_> {
                 self.set_all(id, ty, &out)
             }
             G::InterpolateAtCentroid | G::InterpolateAtSample | G::InterpolateAtOffset => {
-                self.err("interpolation is not supported yet")
+                self.interpolation(i, op)
             }
             _ => self.by_component(i, op, ty, id),
         }

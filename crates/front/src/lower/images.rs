@@ -5,12 +5,13 @@
 //!
 //! Lookups through samplers are in `samples.rs`.
 //!
-//! Left out: multisampled images, minimum level of detail, sparse residency.
+//! Left out: minimum level of detail, sparse residency.
 
+use super::variables::Array;
 use super::*;
 use crate::arith::resize;
 use crate::parse::ImageTy;
-use kempe_ir::image::Component;
+use kempe_ir::image::{Component, Dim};
 use kempe_ir::{AtomicOp, ImageImm, ImageInfo, ResKind, Resource};
 
 /// Image operands (SPIR-V 3.14), lowest bit first, with the number of ids that each takes.
@@ -20,8 +21,8 @@ const OPERANDS: [(u32, usize, &str); 15] = [
     (GRADIENTS, 2, "gradients"),
     (CONST_OFFSET, 1, "an offset"),
     (OFFSET, 1, "an offset"),
-    (0x20, 1, "offsets"),
-    (0x40, 1, "a sample"),
+    (CONST_OFFSETS, 1, "offsets"),
+    (SAMPLE, 1, "a sample"),
     (0x80, 1, "a least level of detail"),
     (AVAILABLE, 1, ""),
     (VISIBLE, 1, ""),
@@ -36,9 +37,14 @@ const LOD: u32 = 2;
 const GRADIENTS: u32 = 4;
 const CONST_OFFSET: u32 = 8;
 const OFFSET: u32 = 0x10;
+const CONST_OFFSETS: u32 = 0x20;
+const SAMPLE: u32 = 0x40;
 const AVAILABLE: u32 = 0x100;
 const VISIBLE: u32 = 0x200;
 const VOLATILE: u32 = 0x800;
+
+/// Samples in a pixel of a multisampled image: there are no others than these four.
+const SAMPLES: u32 = 4;
 
 /// What a value of an image type stands for.
 #[derive(Clone, Debug)]
@@ -46,8 +52,8 @@ pub struct Handle {
     what: What,
     /// Of an array of resources, once an index has chosen it.
     element: Option<Value>,
-    /// An array of resources without an index.
-    array: bool,
+    /// Lengths of the arrays around it that have no index yet, outermost first (0: none).
+    arrays: SmallVec<[u32; 2]>,
     /// A pointer to a texel: its coordinates.
     texel: Option<SmallVec<[Value; 4]>>,
     /// The sampler that an image was combined with, and its element.
@@ -67,6 +73,9 @@ pub(super) struct Operands {
     pub lod: Option<u32>,
     pub gradients: Option<[u32; 2]>,
     pub offset: Option<u32>,
+    /// One offset for each result of a gather.
+    pub offsets: Option<u32>,
+    sample: Option<u32>,
     volatile: bool,
 }
 
@@ -78,11 +87,7 @@ impl Lower<'_, '_> {
             return Ok(None);
         }
         let p = self.p;
-        let (ty, elements) = match p.ty(global.ty) {
-            Ty::Array { elem, n } => (elem, Some(n)),
-            Ty::RuntimeArray { elem } => (elem, Some(0)),
-            _ => (global.ty, None),
-        };
+        let Array { inner: ty, types, elements } = self.array_of_resources(global.ty)?;
         let image = match p.ty(ty) {
             Ty::Image { image } | Ty::SampledImage { image } => Some(p.images[image as usize]),
             Ty::Sampler => None,
@@ -108,13 +113,19 @@ impl Lower<'_, '_> {
             None => What::Sampler { res },
             Some(ty) => What::Image { res, ty, volatile: facts & fact::VOLATILE != 0 },
         };
-        let array = elements.is_some();
-        self.push_handle(Handle { what, element: None, array, texel: None, sampler: None }).map(Some)
+        let arrays = types.iter().map(|t| t.1).collect();
+        self.push_handle(Handle { what, element: None, arrays, texel: None, sampler: None }).map(Some)
     }
 
     fn usable(&self, ty: &ImageTy) -> Res<ImageInfo> {
         match ty.info {
-            Ok(info) if info.multisampled => self.err("multisampled images are not supported yet"),
+            Ok(info) if info.multisampled && ty.storage => self.refuse(
+                "multisampled storage images are not supported: the hardware writes single texels",
+                "use a buffer, or an image for each sample",
+            ),
+            Ok(info) if info.multisampled && info.dim != Dim::D2 => {
+                self.err("a multisampled image that is not flat")
+            }
             Ok(info) => Ok(info),
             Err(what) => self.err(format!("{what} are not supported yet")),
         }
@@ -149,7 +160,7 @@ impl Lower<'_, '_> {
             return self.err(format!("{} must be an image", self.p.label(id)));
         };
         let h = &self.handles[h as usize];
-        let (What::Image { res, ty, volatile }, None, false) = (h.what, &h.texel, h.array) else {
+        let (What::Image { res, ty, volatile }, None, true) = (h.what, &h.texel, h.arrays.is_empty()) else {
             return self.err(format!("{} must be an image", self.p.label(id)));
         };
         Ok((res, self.usable(&ty)?, ty, volatile, h.element))
@@ -175,20 +186,18 @@ impl Lower<'_, '_> {
                 let Some(h) = self.known_handle(i.w(3)?)? else { return Ok(false) };
                 let (ty, id) = self.result(i)?;
                 let mut h = self.handles[h as usize].clone();
-                match i.rest(4) {
-                    [] => {}
-                    &[k] if h.array => {
-                        let v = self.leaf(k)?;
-                        let signed = matches!(self.p.ty(self.type_of(k)?), Ty::Int { signed: true, .. });
-                        let from = self.ty_of(v);
-                        if !from.is_int() {
-                            return self.err("an index must be an integer");
-                        }
-                        h.element = Some(resize(self, (from, v), Type::I32, signed)?);
-                        h.array = false;
-                    }
-                    _ => return self.err("an access chain into something that has no parts"),
+                let indexes = i.rest(4);
+                if indexes.len() > h.arrays.len() {
+                    return self.err("an access chain into something that has no parts");
                 }
+                for (&k, n) in indexes.iter().zip(h.arrays.clone()) {
+                    let v = self.word_index(k)?;
+                    h.element = Some(match h.element {
+                        Some(outer) => self.element_of(outer, n, v)?,
+                        None => v,
+                    });
+                }
+                h.arrays.drain(..indexes.len());
                 let h = self.push_handle(h)?;
                 self.set_handle(id, ty, h);
             }
@@ -199,8 +208,8 @@ impl Lower<'_, '_> {
                 };
                 if op == S::SampledImage {
                     let sampler = self.handle(i.w(4)?)?.map(|s| self.handles[s as usize].clone());
-                    let Some(Handle { what: What::Sampler { res }, element, array: false, .. }) = sampler
-                    else {
+                    let sampler = sampler.filter(|s| s.arrays.is_empty());
+                    let Some(Handle { what: What::Sampler { res }, element, .. }) = sampler else {
                         return self.err(format!("{} must be a sampler", self.p.label(i.w(4)?)));
                     };
                     let combined =
@@ -230,7 +239,14 @@ impl Lower<'_, '_> {
                 let types = [Type::I32; 3];
                 let n = info.axes().len();
                 let q = self.emit(Op::ImageSize, Type::I32, Imm::Image(imm), &args, &types[..n])?;
-                self.set_integers(id, ty, q)?;
+                let mut sizes: SmallVec<[Value; 3]> = SmallVec::from_slice(&self.m.func.insts[q].results);
+                if info.multisampled {
+                    let one = self.i32(1);
+                    for v in sizes.iter_mut().take(2) {
+                        *v = self.op(Op::Lshr, Type::I32, &[*v, one])?;
+                    }
+                }
+                self.set_integers(id, ty, &sizes)?;
             }
             S::ImageQueryLevels => {
                 let (ty, id) = self.result(i)?;
@@ -238,9 +254,15 @@ impl Lower<'_, '_> {
                 let imm = ImageImm { element: element.is_some(), ..ImageImm::new(res) };
                 let q =
                     self.emit(Op::ImageLevels, Type::I32, Imm::Image(imm), element.as_slice(), &[Type::I32])?;
-                self.set_integers(id, ty, q)?;
+                let levels: SmallVec<[Value; 1]> = self.m.func.insts[q].results.clone();
+                self.set_integers(id, ty, &levels)?;
             }
-            S::ImageQuerySamples => return self.err("multisampled images are not supported yet"),
+            S::ImageQuerySamples => {
+                let (ty, id) = self.result(i)?;
+                let (_, info, ..) = self.image_of(i.w(3)?)?;
+                let samples = self.i32(if info.multisampled { SAMPLES } else { 1 });
+                self.set_integers(id, ty, &[samples])?;
+            }
             _ => return self.sample_inst(i, op),
         }
         Ok(true)
@@ -255,13 +277,12 @@ impl Lower<'_, '_> {
     }
 
     /// Results of a query as values of the type that the program wants.
-    fn set_integers(&mut self, id: u32, ty: TyId, query: ir::Inst) -> Res<()> {
+    fn set_integers(&mut self, id: u32, ty: TyId, values: &[Value]) -> Res<()> {
         let Some(want) = self.p.component(ty).filter(|t| t.is_int()) else {
             return self.err("the size of an image must be integers");
         };
-        let values: SmallVec<[Value; 3]> = self.m.func.insts[query].results.iter().copied().collect();
         let mut out: SmallVec<[Value; 3]> = SmallVec::new();
-        for v in values {
+        for &v in values {
             out.push(resize(self, (Type::I32, v), want, true)?);
         }
         self.set_all(id, ty, &out)
@@ -316,9 +337,16 @@ impl Lower<'_, '_> {
                 GRADIENTS => out.gradients = Some([ids[0], ids[1]]),
                 LOD => out.lod = Some(ids[0]),
                 CONST_OFFSET | OFFSET => out.offset = Some(ids[0]),
+                CONST_OFFSETS => out.offsets = Some(ids[0]),
+                SAMPLE => out.sample = Some(ids[0]),
                 VOLATILE => out.volatile = true,
                 _ if what.is_empty() => {}
-                _ => return self.err(format!("{what} at an image access is not supported yet")),
+                _ => {
+                    return self.refuse(
+                        format!("{what} at an image access is not supported: the texture unit takes none"),
+                        "set the least level of the sampler",
+                    );
+                }
             }
         }
         if left != 0 {
@@ -331,10 +359,21 @@ impl Lower<'_, '_> {
         let (ty, id) = self.result(i)?;
         let (res, info, image, volatile, element) = self.image_of(i.w(3)?)?;
         let operands = self.operands(i.rest(5))?;
-        if image.storage != (op == S::ImageRead) {
+        if (image.storage || image.subpass) != (op == S::ImageRead) {
             return self.err("an image of the other kind: storage images are read, others fetched");
         }
         let mut coordinates = self.coordinates(i.w(4)?, &info)?;
+        if image.subpass {
+            // As seen from the fragment.
+            if self.m.stage != ir::Stage::Fragment {
+                return self.err("only fragment shaders read attachments");
+            }
+            for (axis, v) in coordinates.iter_mut().enumerate().take(2) {
+                let at = self.builtin(ir::Builtin::FragCoord(axis as u8));
+                let at = self.op(Op::Ftosi, Type::I32, &[at])?;
+                *v = self.op(Op::Iadd, Type::I32, &[at, *v])?;
+            }
+        }
         if let Some(offset) = operands.offset {
             let r = self.leaves(offset)?;
             for (k, v) in self.slice(r).into_iter().enumerate().take(coordinates.len()) {
@@ -348,6 +387,22 @@ impl Lower<'_, '_> {
             Some(l) => Some(self.level(l)?).filter(|v| self.m.func.as_const(*v) != Some(0)),
             None => None,
         };
+        if info.multisampled {
+            let Some(sample) = operands.sample else {
+                return self.err("a texel of a multisampled image without a sample");
+            };
+            // The samples of a pixel are a square of texels.
+            let sample = self.level(sample)?;
+            let one = self.i32(1);
+            for (k, v) in coordinates.iter_mut().enumerate().take(2) {
+                let place = if k == 0 { sample } else { self.op(Op::Lshr, Type::I32, &[sample, one])? };
+                let place = self.op(Op::And, Type::I32, &[place, one])?;
+                let first = self.op(Op::Shl, Type::I32, &[*v, one])?;
+                *v = self.op(Op::Iadd, Type::I32, &[first, place])?;
+            }
+        } else if operands.sample.is_some() {
+            return self.err("a sample of an image that is not multisampled");
+        }
         let component = info.component.ty();
         let n = self.p.leaf_count(ty) as usize;
         if self.p.component(ty) != Some(component) || n > 4 {
@@ -374,7 +429,10 @@ impl Lower<'_, '_> {
         }
         let operands = self.operands(i.rest(4))?;
         if operands.lod.is_some() || operands.offset.is_some() {
-            return self.err("a store to a level of detail or with an offset is not supported yet");
+            return self.refuse(
+                "a store to a level of detail or with an offset is not supported: the hardware writes the first level",
+                "bind the level as an image of its own",
+            );
         }
         let coordinates = self.coordinates(i.w(2)?, &info)?;
         let r = self.leaves(i.w(3)?)?;
@@ -404,7 +462,8 @@ impl Lower<'_, '_> {
     /// An atomic operation on a texel; returns the old value, of the type `ty`.
     pub(super) fn image_atomic(&mut self, h: u32, what: AtomicOp, ty: Type, data: &[Value]) -> Res<Value> {
         let h = self.handles[h as usize].clone();
-        let (What::Image { res, ty: image, volatile }, Some(texel), false) = (h.what, h.texel, h.array)
+        let (What::Image { res, ty: image, volatile }, Some(texel), true) =
+            (h.what, h.texel, h.arrays.is_empty())
         else {
             return self.err("an atomic operation on something that is no texel");
         };

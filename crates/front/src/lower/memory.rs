@@ -14,6 +14,19 @@ fn alignment(offset: i64, align: u32) -> u32 {
     if offset == 0 { align } else { align.min(1 << offset.trailing_zeros().min(30)) }
 }
 
+/// Memory operands of an access (SPIR-V 3.26): bit 0 is volatile, bit 1 a promised alignment, which counts for physical pointers;
+/// what those point to is otherwise aligned like its scalars.
+fn access(ptr: &mut Ptr, operands: &[u32]) {
+    let Some(&bits) = operands.first() else { return };
+    ptr.volatile |= bits & 1 != 0;
+    if let (2, Some(&align), Space::Global) = (bits & 2, operands.get(1), ptr.space)
+        && align.is_power_of_two()
+    {
+        // That of the whole pointer, so the offset has it too.
+        ptr.promised = ptr.promised.max(align);
+    }
+}
+
 impl Lower<'_, '_> {
     pub(super) fn memory_inst(&mut self, i: &Inst, op: S) -> Res<bool> {
         match op {
@@ -32,7 +45,7 @@ impl Lower<'_, '_> {
             S::Load => {
                 let (ty, id) = self.result(i)?;
                 let mut ptr = self.ptr(i.w(3)?)?;
-                ptr.volatile |= i.words.get(4).is_some_and(|m| m & 1 != 0);
+                access(&mut ptr, i.rest(4));
                 if let Some(max) = self.p.leaf_count(ty).checked_sub(crate::parse::MAX_LEAVES + 1) {
                     return self.err(format!("a load of {} scalars at once is too large", max));
                 }
@@ -46,7 +59,7 @@ impl Lower<'_, '_> {
                     return Ok(true);
                 }
                 let mut ptr = self.ptr(i.w(1)?)?;
-                ptr.volatile |= i.words.get(3).is_some_and(|m| m & 1 != 0);
+                access(&mut ptr, i.rest(3));
                 let r = self.leaves(object)?;
                 let data = self.slice(r);
                 let mut rest = &data[..];
@@ -99,6 +112,15 @@ impl Lower<'_, '_> {
                 let ptr = self.ptr(i.w(3)?)?;
                 self.set_ptr(id, ty, ptr)?;
             }
+            S::ConvertUToPtr | S::ConvertPtrToU => {
+                let (ty, id) = self.result(i)?;
+                let v = self.leaf(i.w(3)?)?;
+                let Some(to) = self.p.scalar(ty) else {
+                    return self.err("a conversion between a pointer and something that is no integer");
+                };
+                let v = self.physical(&[v], to)?[0];
+                self.set1(id, ty, v)?;
+            }
             S::ArrayLength => {
                 let (ty, id) = self.result(i)?;
                 let ptr = self.ptr(i.w(3)?)?;
@@ -150,6 +172,23 @@ impl Lower<'_, '_> {
         Ok(true)
     }
 
+    /// Physical pointers from and to integers of the same bits: of the 64 that the source knows the low word is the address, the
+    /// rest is 0.
+    pub(super) fn physical(&mut self, values: &[Value], to: Type) -> Res<SmallVec<[Value; 16]>> {
+        let global = Type::Ptr(Space::Global);
+        let word = match *values {
+            [v] if self.ty_of(v) == global => self.op(Op::Bitcast, Type::I32, &[v])?,
+            [v, ..] if self.ty_of(v).is_int() => resize(self, (self.ty_of(v), v), Type::I32, false)?,
+            _ => return self.err("a conversion between a pointer and something that is no integer"),
+        };
+        Ok(match to {
+            _ if to == global => smallvec![self.op(Op::Bitcast, to, &[word])?],
+            Type::I32 => smallvec![word, self.i32(0)],
+            _ if to.is_int() => smallvec![resize(self, (Type::I32, word), to, false)?],
+            _ => return self.err("a conversion between a pointer and something that is no integer"),
+        })
+    }
+
     /// The pointee of a chain must be what the type of its result says: later loads rely on it.
     fn check_pointee(&self, ty: TyId, ptr: &Ptr) -> Res<()> {
         match self.p.ty(ty) {
@@ -184,6 +223,7 @@ impl Lower<'_, '_> {
             index: None,
             offset: 0,
             align: self.lay.infos[lay as usize].align,
+            promised: 1,
             lay,
             space,
             volatile: false,
@@ -210,6 +250,7 @@ impl Lower<'_, '_> {
             Base::Value(v) => v,
             Base::Builtin(_) => return self.err("the address of a built-in variable is not supported"),
             Base::Buffers(_) => return self.err("an array of buffers needs an index"),
+            Base::Interface(_) => return self.err("what a stage is given or gives has no address"),
         };
         let offset = (ptr.offset as i64).wrapping_add(offset) as i32;
         if ptr.index.is_none() && offset == 0 {
@@ -231,6 +272,9 @@ impl Lower<'_, '_> {
     fn step(&mut self, ptr: &mut Ptr, index: u32, stride: u64) -> Res<()> {
         if matches!(ptr.base, Base::Buffers(_)) {
             return self.err("an array of buffers needs an index");
+        }
+        if matches!(ptr.base, Base::Interface(_)) {
+            return self.err("what a stage is given or gives has no address");
         }
         if let Some(k) = self.p.int_const(index) {
             let Some(offset) = k
@@ -267,30 +311,56 @@ impl Lower<'_, '_> {
         Ok(())
     }
 
+    /// An index as a word.
+    pub(super) fn word_index(&mut self, id: u32) -> Res<Value> {
+        let v = self.leaf(id)?;
+        let ty = self.type_of(id)?;
+        let signed = matches!(self.p.ty(ty), Ty::Int { signed: true, .. });
+        let from = self.ty_of(v);
+        if !from.is_int() {
+            return self.err("an index must be an integer");
+        }
+        resize(self, (from, v), Type::I32, signed)
+    }
+
+    /// `outer * n + inner`: arrays of arrays of resources are one array, as their bindings are.
+    pub(super) fn element_of(&mut self, outer: Value, n: u32, inner: Value) -> Res<Value> {
+        let f = &self.m.func;
+        if let (Some(outer), Some(inner)) = (f.as_const(outer), f.as_const(inner)) {
+            return Ok(self.i32((outer as u32).wrapping_mul(n).wrapping_add(inner as u32)));
+        }
+        let n = self.i32(n);
+        let first = self.op(Op::Imul, Type::I32, &[outer, n])?;
+        self.op(Op::Iadd, Type::I32, &[first, inner])
+    }
+
     /// Follows the indexes of an access chain.
     fn chain(&mut self, mut ptr: Ptr, indexes: &[u32]) -> Res<Ptr> {
         let mut indexes = indexes.iter();
         if let Base::Buffers(res) = ptr.base {
-            // The first index chooses the buffer.
-            let Some(&k) = indexes.next() else { return Ok(ptr) };
-            let v = self.leaf(k)?;
-            let ty = self.type_of(k)?;
-            let signed = matches!(self.p.ty(ty), Ty::Int { signed: true, .. });
-            let from = self.ty_of(v);
-            if !from.is_int() {
-                return self.err("an index must be an integer");
+            // The first indexes choose the buffer, one for each array around it.
+            while let Lay::Array { elem, n, .. } = self.lay.infos[ptr.lay as usize].lay {
+                let Some(&k) = indexes.next() else { return Ok(ptr) };
+                let v = self.word_index(k)?;
+                let v = match ptr.index {
+                    Some((outer, _)) => self.element_of(outer, n, v)?,
+                    None => v,
+                };
+                ptr.index = Some((v, 1));
+                ptr.lay = elem;
             }
-            let v = resize(self, (from, v), Type::I32, signed)?;
-            let base = self.emit1(Op::ResourceAddr, Type::Ptr(ptr.space), Imm::Res(res), &[v])?;
-            ptr.base = Base::Value(base);
-            ptr.buffer = Some((res, Some(v)));
-            // From the array to its element.
-            ptr.lay = match self.lay.infos[ptr.lay as usize].lay {
-                Lay::Array { elem, .. } => elem,
-                _ => ptr.lay,
+            let Some((element, _)) = ptr.index.take() else {
+                return self.err("an array of buffers needs an index");
             };
+            let base = self.emit1(Op::ResourceAddr, Type::Ptr(ptr.space), Imm::Res(res), &[element])?;
+            ptr.base = Base::Value(base);
+            ptr.buffer = Some((res, Some(element)));
         }
         for &k in indexes {
+            if matches!(ptr.base, Base::Interface(_)) {
+                ptr = self.step_into(ptr, k)?;
+                continue;
+            }
             let info = self.lay.infos[ptr.lay as usize];
             match info.lay {
                 Lay::Struct { first, n } => {
@@ -329,7 +399,7 @@ impl Lower<'_, '_> {
         MemImm {
             space: ptr.space,
             count: count as u8,
-            align: alignment(ptr.offset as i64 + offset, ptr.align),
+            align: alignment(ptr.offset as i64 + offset, ptr.align).max(alignment(offset, ptr.promised)),
             volatile: ptr.volatile,
             read_only: ptr.read_only,
         }
@@ -346,6 +416,9 @@ impl Lower<'_, '_> {
     pub(super) fn load(&mut self, ptr: &Ptr, lay: LayId, offset: i64, out: &mut Vec<Value>) -> Res<()> {
         if self.is_nothing(lay) {
             return self.err_opaque(lay);
+        }
+        if let Base::Interface(n) = ptr.base {
+            return self.load_interface(n, out);
         }
         match self.lay.infos[lay as usize].lay {
             Lay::Scalar(ty) => self.load_some(ptr, ty, offset, 1, out),
@@ -416,6 +489,11 @@ impl Lower<'_, '_> {
         self.check_bool(ty, ptr.space)?;
         let addr = self.addr(ptr, offset)?;
         let mem = self.mem(ptr, offset, n);
+        if let Type::Ptr(Space::Global) = ty {
+            let word = self.emit1(Op::Load, Type::I32, Imm::Mem(MemImm { count: 1, ..mem }), &[addr])?;
+            out.push(self.op(Op::Bitcast, ty, &[word])?);
+            return Ok(());
+        }
         let types: SmallVec<[Type; 4]> = smallvec![ty; n as usize];
         let i = self.emit(Op::Load, ty, Imm::Mem(mem), &[addr], &types)?;
         out.extend_from_slice(&self.m.func.insts[i].results);
@@ -426,6 +504,9 @@ impl Lower<'_, '_> {
     pub(super) fn store(&mut self, ptr: &Ptr, lay: LayId, offset: i64, data: &mut &[Value]) -> Res<()> {
         if self.is_nothing(lay) {
             return self.err_opaque(lay);
+        }
+        if let Base::Interface(n) = ptr.base {
+            return self.store_interface(n, data);
         }
         match self.lay.infos[lay as usize].lay {
             Lay::Scalar(ty) => self.store_some(ptr, ty, offset, 1, data),
@@ -482,6 +563,12 @@ impl Lower<'_, '_> {
         let addr = self.addr(ptr, offset)?;
         let mem = self.mem(ptr, offset, n);
         let mut args: SmallVec<[Value; 5]> = smallvec![addr];
+        if let (Type::Ptr(Space::Global), &[pointer]) = (ty, now) {
+            let word = self.op(Op::Bitcast, Type::I32, &[pointer])?;
+            args.extend([word, self.i32(0)]);
+            self.emit(Op::Store, Type::I32, Imm::Mem(MemImm { count: 2, ..mem }), &args, &[])?;
+            return Ok(());
+        }
         args.extend_from_slice(now);
         self.emit(Op::Store, ty, Imm::Mem(mem), &args, &[])?;
         Ok(())

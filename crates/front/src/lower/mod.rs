@@ -5,7 +5,7 @@
 //! called function is emitted in place, its returns become jumps to what follows the call (or nothing at all when
 //! it returns once, at its end). Constants, addresses of variables and built-ins stand at the start of the entry.
 //!
-//! Left out: recursion (SPIR-V forbids it for shaders), physical pointers, lookups through samplers.
+//! Left out: recursion (SPIR-V forbids it for shaders).
 
 mod arith;
 mod atomics;
@@ -15,6 +15,8 @@ mod control;
 mod derivatives;
 mod glsl450;
 mod images;
+mod interface;
+mod interpolate;
 mod math;
 mod memory;
 mod samples;
@@ -41,6 +43,30 @@ pub const MAX_INSTS: usize = 1 << 20;
 const MAX_POOL: usize = 8 << 20;
 /// Deepest nesting of calls.
 const MAX_CALL_DEPTH: usize = 64;
+
+/// Instructions for which there will be nothing: part of the name, what and why, what to do instead.
+const REFUSED: [(&str, &str, &str); 4] = [
+    (
+        "ImageSparse",
+        "sparse residency is not supported: the hardware does not say what is resident",
+        "use the instruction without residency",
+    ),
+    (
+        "Ray",
+        "ray queries are not supported: the hardware does not trace rays",
+        "compute intersections in the shader",
+    ),
+    (
+        "HitObject",
+        "ray queries are not supported: the hardware does not trace rays",
+        "compute intersections in the shader",
+    ),
+    (
+        "CooperativeMatrix",
+        "cooperative matrices are not supported: the hardware has none",
+        "multiply in a loop, with tiles in shared memory",
+    ),
+];
 
 /// The scalars of a value: a range of [`Lower::pool`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -72,6 +98,8 @@ pub enum Base {
     Builtin(u32),
     /// An array of buffers, before an index has chosen one.
     Buffers(ir::Res),
+    /// Something of the interface that belongs to vertices or to the patch.
+    Interface(u32),
 }
 
 /// A pointer that has not been computed yet: `base + index * scale + offset`.
@@ -82,6 +110,8 @@ pub struct Ptr {
     pub offset: i32,
     /// Known alignment of everything but `offset`.
     pub align: u32,
+    /// Alignment of the whole address that an access promises.
+    pub promised: u32,
     pub lay: LayId,
     pub space: Space,
     pub volatile: bool,
@@ -109,6 +139,7 @@ pub struct Lower<'p, 'w> {
     vals: Vec<Val>,
     pool: Vec<Value>,
     ptrs: Vec<Ptr>,
+    io_ptrs: Vec<interface::IoPtr>,
     handles: Vec<images::Handle>,
     /// By global variable.
     global_ptrs: Vec<Option<Ptr>>,
@@ -133,6 +164,9 @@ pub struct Lower<'p, 'w> {
     private_bytes: u64,
     /// Of graphics stages: what is given when the entry point returns, in this block.
     outputs: Vec<stages::OutputVar>,
+    /// Of fragment shaders: what the variables of inputs were filled with, and their further variables.
+    inputs: FxHashMap<ir::Var, stages::InputVar>,
+    sides: FxHashMap<(ir::Var, interpolate::Side), Value>,
     exit: Option<Block>,
 }
 
@@ -169,6 +203,9 @@ pub fn lower(p: &Parsed, entry: &crate::parse::Entry) -> Res<Module> {
     let stage = match ExecutionModel::from_u32(entry.model) {
         Some(ExecutionModel::Vertex) => ir::Stage::Vertex,
         Some(ExecutionModel::Fragment) => ir::Stage::Fragment,
+        Some(ExecutionModel::Geometry) => ir::Stage::Geometry,
+        Some(ExecutionModel::TessellationControl) => ir::Stage::TessControl,
+        Some(ExecutionModel::TessellationEvaluation) => ir::Stage::TessEval,
         _ => ir::Stage::Compute,
     };
     let mut m = Module::new(&entry.name, stage);
@@ -176,6 +213,7 @@ pub fn lower(p: &Parsed, entry: &crate::parse::Entry) -> Res<Module> {
         ir::Stage::Compute => m.workgroup_size = crate::entry::workgroup_size(p, entry)?,
         ir::Stage::Fragment => m.fragment = stages::fragment_modes(p, entry)?,
         ir::Stage::Vertex => {}
+        _ => m.primitive = interface::primitive_modes(p, entry, stage)?,
     }
     let cur = m.func.add_block();
     let derivatives = match stage {
@@ -197,6 +235,7 @@ pub fn lower(p: &Parsed, entry: &crate::parse::Entry) -> Res<Module> {
         vals: vec![Val { epoch: 0, ty: 0, start: 0, len: 0 }; p.defs.len()],
         pool: Vec::new(),
         ptrs: Vec::new(),
+        io_ptrs: Vec::new(),
         handles: Vec::new(),
         global_ptrs: vec![None; p.globals.len()],
         const_vars: FxHashMap::default(),
@@ -214,6 +253,8 @@ pub fn lower(p: &Parsed, entry: &crate::parse::Entry) -> Res<Module> {
         types: Vec::new(),
         private_bytes: 0,
         outputs: Vec::new(),
+        inputs: FxHashMap::default(),
+        sides: FxHashMap::default(),
         exit: None,
     };
     match l.run(number, &entry.interface) {
@@ -628,6 +669,7 @@ impl<'p, 'w> Lower<'p, 'w> {
                     || self.composite_inst(i, op)?
                     || self.atomic_inst(i, op)?
                     || self.stage_inst(i, op)?
+                    || self.vertex_inst(i, op)?
                     || self.subgroup_inst(i, op)?
                     || self.derivative_inst(i, op)?
                     || self.arith_inst(i, op)?
@@ -639,20 +681,27 @@ impl<'p, 'w> Lower<'p, 'w> {
         }
     }
 
+    /// An error that says what to do.
+    #[cold]
+    fn refuse<T>(&self, message: impl Into<String>, help: &str) -> Res<T> {
+        error_help(self.at, message, help)
+    }
+
     #[cold]
     fn unsupported(&self, op: S) -> Res<()> {
         let name = format!("{op:?}");
+        for (part, what, help) in REFUSED {
+            if name.contains(part) {
+                return self.refuse(format!("{what} (Op{name})"), help);
+            }
+        }
         let what = if name.starts_with("Image") || name.starts_with("SampledImage") {
             "images and samplers are"
-        } else if name.contains("Ray") || name.contains("HitObject") {
-            "ray queries are"
-        } else if name.starts_with("CooperativeMatrix") {
-            "cooperative matrices are"
-        } else if matches!(
-            op,
-            S::ConvertUToPtr | S::ConvertPtrToU | S::GenericCastToPtr | S::PtrCastToGeneric
-        ) {
-            "physical pointers are"
+        } else if name.starts_with("Untyped") {
+            let message = format!("untyped pointers are not supported yet: Op{name}");
+            return self.refuse(message, "compile the source without SPV_KHR_untyped_pointers");
+        } else if matches!(op, S::GenericCastToPtr | S::PtrCastToGeneric) {
+            "pointers of OpenCL kernels are"
         } else {
             "this instruction is"
         };
@@ -669,7 +718,8 @@ impl<'p, 'w> Lower<'p, 'w> {
                 if i.w(4)? == 103 {
                     let line = self.p.int_const(i.w(6)?).unwrap_or(0) as u32;
                     let column = self.p.int_const(i.w(8)?).unwrap_or(0) as u32;
-                    return self.set_line(0, line, column);
+                    let file = self.p.debug_source(i.w(5)?);
+                    return self.set_line(file, line, column);
                 }
                 Ok(())
             }

@@ -2,7 +2,7 @@
 //!
 //! Coordinates of projective lookups are divided here. A lookup with a reference gives one component.
 //!
-//! Left out: several offsets of a gather, minimum levels of detail, sparse residency.
+//! Left out: minimum levels of detail, sparse residency.
 
 use super::*;
 use kempe_ir::sample::{Level, Lookup, SampleImm, coordinates};
@@ -130,14 +130,18 @@ impl Lower<'_, '_> {
             }
             _ => return self.err("operands of a lookup that do not belong together"),
         }
-        if let Some(offset) = operands.offset {
+        let mut offsets: SmallVec<[Value; 8]> = SmallVec::new();
+        if let Some(offset) = operands.offset.or(operands.offsets) {
             imm.offset = true;
             let r = self.leaves(offset)?;
-            let all = self.slice(r);
-            if all.len() < own || all.iter().any(|&v| self.ty_of(v) != Type::I32) {
+            offsets = self.slice(r);
+            let need = if operands.offsets.is_some() { 4 * own } else { own };
+            if offsets.len() < need || offsets.iter().any(|&v| self.ty_of(v) != Type::I32) {
                 return self.err("the offset of a lookup must be 32-bit integers");
             }
-            args.extend(all.into_iter().take(own));
+            if operands.offsets.is_some() && (!gather || operands.offset.is_some()) {
+                return self.err("only a gather has several offsets");
+            }
         }
         let component = if imm.lookup == Lookup::Level { Type::F32 } else { info.component.ty() };
         let n = self.p.leaf_count(ty) as usize;
@@ -151,8 +155,21 @@ impl Lower<'_, '_> {
         let implicit = matches!(imm.level, Level::Implicit | Level::Bias);
         let what = if implicit { Op::SampleImplicit } else { Op::Sample };
         let types = [component; 4];
-        let inst = self.emit(what, component, Imm::Sample(imm), &args, &types[..n])?;
-        let out: SmallVec<[Value; 4]> = self.m.func.insts[inst].results.iter().copied().collect();
+        let mut out: SmallVec<[Value; 4]> = SmallVec::new();
+        let before = args.len();
+        if operands.offsets.is_some() {
+            // Of each gather the texel that is not moved by one, which is the last result.
+            for offset in offsets.chunks_exact(own).take(4) {
+                args.truncate(before);
+                args.extend_from_slice(offset);
+                let inst = self.emit(what, component, Imm::Sample(imm), &args, &types[..n])?;
+                out.extend(self.m.func.insts[inst].results.last().copied());
+            }
+        } else {
+            args.extend(offsets.into_iter().take(own));
+            let inst = self.emit(what, component, Imm::Sample(imm), &args, &types[..n])?;
+            out.extend_from_slice(&self.m.func.insts[inst].results);
+        }
         self.set_all(id, ty, &out)?;
         Ok(true)
     }

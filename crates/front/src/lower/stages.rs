@@ -12,16 +12,30 @@ use kempe_ir::{Builtin, Stage, Target, Term};
 use spirv::{BuiltIn, ExecutionMode, StorageClass};
 
 /// More places than any interface has.
-const MAX_LOCATION: u32 = 255;
+pub(super) const MAX_LOCATION: u32 = 255;
 
 /// Where a scalar of an input or output variable comes from or goes to.
 #[derive(Clone, Copy, Debug)]
-enum Place {
+pub(super) enum Place {
     Io(IoImm),
+    /// A scalar of 64 bits: this place and the next component, the low word first.
+    Wide(IoImm),
     Builtin(Builtin),
     Helper,
     /// Neither here nor there: the further words of a sample mask.
     Nothing,
+}
+
+/// The places of the words of a 64-bit scalar, which never straddles two locations.
+pub(super) fn halves(io: IoImm) -> [IoImm; 2] {
+    [io, IoImm { component: io.component + 1, ..io }]
+}
+
+/// An input variable.
+#[derive(Clone, Debug)]
+pub(super) struct InputVar {
+    pub ptr: Ptr,
+    pub places: Vec<(Place, Type)>,
 }
 
 /// An output variable.
@@ -65,6 +79,19 @@ pub(super) fn is_fast(p: &Parsed, entry: &crate::parse::Entry, stage: Stage) -> 
     Ok(stage != Stage::Compute)
 }
 
+/// The place of a built-in variable that belongs to vertices or to the patch.
+pub(super) fn element_slot(b: u32) -> Option<Slot> {
+    Some(match BuiltIn::from_u32(b)? {
+        BuiltIn::Position => Slot::Position,
+        BuiltIn::PointSize => Slot::PointSize,
+        BuiltIn::ClipDistance => Slot::ClipDistance,
+        BuiltIn::CullDistance => Slot::CullDistance,
+        BuiltIn::TessLevelOuter => Slot::TessLevelOuter,
+        BuiltIn::TessLevelInner => Slot::TessLevelInner,
+        _ => return None,
+    })
+}
+
 impl Lower<'_, '_> {
     /// Makes the variables of the interface that the functions mention, and fills the inputs. What only looks as if it was
     /// mentioned may belong to an entry point of another stage, so the list of the entry point counts too.
@@ -78,7 +105,17 @@ impl Lower<'_, '_> {
                 continue;
             }
             self.at = global.at;
-            match StorageClass::from_u32(global.class) {
+            let class = StorageClass::from_u32(global.class);
+            if let Some(StorageClass::Input | StorageClass::Output) = class
+                && let Some(ptr) = self.shared_interface(global, class == Some(StorageClass::Input))?
+            {
+                if global.init != 0 {
+                    return self.err("initial values of what invocations share are not supported yet");
+                }
+                self.global_ptrs[g] = Some(ptr);
+                continue;
+            }
+            match class {
                 Some(StorageClass::Input) => {
                     let places = self.places(global, true)?;
                     let ptr = self.variable(global.id, global.ty, Space::Private, 0)?;
@@ -89,6 +126,13 @@ impl Lower<'_, '_> {
                     let mut rest = values.as_slice();
                     self.store(&ptr, ptr.lay, 0, &mut rest)?;
                     self.global_ptrs[g] = Some(ptr);
+                    let base = match ptr.base {
+                        Base::Value(v) => self.m.func.def_inst(v).map(|i| self.m.func.insts[i].imm),
+                        _ => None,
+                    };
+                    if let Some(Imm::Var(var)) = base {
+                        self.inputs.insert(var, InputVar { ptr, places });
+                    }
                 }
                 Some(StorageClass::Output) => {
                     let places = self.places(global, false)?;
@@ -104,7 +148,8 @@ impl Lower<'_, '_> {
 
     /// The entry point returns.
     pub(super) fn return_from_entry(&mut self) -> Term {
-        if self.outputs.is_empty() {
+        // What is said of a vertex that is not given counts for nothing.
+        if self.outputs.is_empty() || self.m.stage == Stage::Geometry {
             return Term::Return;
         }
         let exit = match self.exit {
@@ -124,22 +169,43 @@ impl Lower<'_, '_> {
         self.cur = exit;
         self.m.func.layout.push(exit);
         self.flags = Flags::NONE;
-        for out in std::mem::take(&mut self.outputs) {
-            let mut values = Vec::with_capacity(out.places.len());
-            self.load(&out.ptr, out.ptr.lay, 0, &mut values)?;
-            for (&v, &(place, ty)) in values.iter().zip(&out.places) {
-                if let Place::Io(io) = place {
-                    self.emit(Op::Output, ty, Imm::Io(io), &[v], &[])?;
-                }
-            }
-        }
+        self.give_outputs()?;
         self.m.func.blocks[exit].term = Term::Return;
         Ok(())
     }
 
-    fn read_place(&mut self, place: Place, ty: Type) -> Res<Value> {
+    /// What the output variables hold now.
+    pub(super) fn give_outputs(&mut self) -> Res<()> {
+        for n in 0..self.outputs.len() {
+            let (ptr, places) = (self.outputs[n].ptr, self.outputs[n].places.clone());
+            let mut values = Vec::with_capacity(places.len());
+            self.load(&ptr, ptr.lay, 0, &mut values)?;
+            for (&v, &(place, ty)) in values.iter().zip(&places) {
+                match place {
+                    Place::Io(io) => _ = self.emit(Op::Output, ty, Imm::Io(io), &[v], &[])?,
+                    Place::Wide(io) => {
+                        let words = self.bitcast_values(&[v], Type::I32)?;
+                        for (io, &word) in halves(io).into_iter().zip(&words) {
+                            self.emit(Op::Output, Type::I32, Imm::Io(io), &[word], &[])?;
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn read_place(&mut self, place: Place, ty: Type) -> Res<Value> {
         match place {
             Place::Io(io) => self.emit1(Op::Input, ty, Imm::Io(io), &[]),
+            Place::Wide(io) => {
+                let mut words: SmallVec<[Value; 2]> = SmallVec::new();
+                for io in halves(io) {
+                    words.push(self.emit1(Op::Input, Type::I32, Imm::Io(io), &[])?);
+                }
+                Ok(self.bitcast_values(&words, ty)?[0])
+            }
             Place::Builtin(b) => Ok(self.builtin(b)),
             Place::Helper => self.emit1(Op::IsHelper, Type::Bool, Imm::None, &[]),
             Place::Nothing => Ok(self.konst(ty, 0)),
@@ -230,19 +296,29 @@ impl Lower<'_, '_> {
                 if location > MAX_LOCATION {
                     return self.err(format!("{label} has the location {location}"));
                 }
-                if scalar.bits() == 64 || scalar == Type::Bool {
-                    return self
-                        .err(format!("{label}: {scalar} in the interface of a stage is not supported yet"));
+                if scalar == Type::Bool {
+                    return self.err(format!("{label}: a boolean cannot be in the interface of a stage"));
                 }
-                for k in 0..p.leaf_count(ty) {
-                    let component = io.component as u32 + k;
-                    if component >= 4 {
-                        return self.err(format!("{label} has more than four components at its location"));
-                    }
-                    let mut io =
-                        IoImm { slot: Slot::Location(location as u8), component: component as u8, ..io };
+                let wide = scalar.bits() == 64;
+                if wide && !io.component.is_multiple_of(2) {
+                    return self.err(format!("{label}: 64 bits at an odd component of a location"));
+                }
+                let words = if wide { 2 } else { 1 };
+                let count = p.leaf_count(ty);
+                // Of 64-bit vectors, three and four components go on at the next location.
+                let locations = if words * count > 4 { 2 } else { 1 };
+                if io.component as u32 + words * count > 4 * locations {
+                    return self.err(format!("{label} has more than four components at its location"));
+                }
+                if location + locations > MAX_LOCATION + 1 {
+                    return self.err(format!("{label} has the location {}", location + locations - 1));
+                }
+                for k in 0..count {
+                    let word = io.component as u32 + words * k;
+                    let (slot, component) = (Slot::Location((location + word / 4) as u8), (word % 4) as u8);
+                    let mut io = IoImm { slot, component, ..io };
                     if input && self.m.stage == Stage::Fragment {
-                        io.interpolation = if facts & fact::FLAT != 0 || scalar.is_int() {
+                        io.interpolation = if facts & fact::FLAT != 0 || scalar.is_int() || wide {
                             Interpolation::Flat
                         } else if facts & fact::NO_PERSPECTIVE != 0 {
                             Interpolation::NoPerspective
@@ -259,9 +335,9 @@ impl Lower<'_, '_> {
                             Sampling::Center
                         };
                     }
-                    out.push((Place::Io(io), scalar));
+                    out.push((if wide { Place::Wide(io) } else { Place::Io(io) }, scalar));
                 }
-                Ok(location + 1)
+                Ok(location + locations)
             }
         }
     }
@@ -273,34 +349,52 @@ impl Lower<'_, '_> {
         for (k, &ty) in types.iter().enumerate() {
             let k = k.min(u8::MAX as usize) as u8;
             let io = |slot: Slot| Place::Io(IoImm::new(slot, k.min(slot.components() - 1)));
-            let vertex = self.m.stage == Stage::Vertex;
+            let stage = self.m.stage;
+            let (vertex, fragment) = (stage == Stage::Vertex, stage == Stage::Fragment);
+            // Stages whose outputs go on to the rasteriser.
+            let before = matches!(stage, Stage::Vertex | Stage::TessEval | Stage::Geometry);
+            let primitives = stage.takes_primitives();
             let place = match (name, input) {
                 (Some(BuiltIn::VertexIndex), true) if vertex => Place::Builtin(Builtin::VertexIndex),
                 (Some(BuiltIn::InstanceIndex), true) if vertex => Place::Builtin(Builtin::InstanceIndex),
                 (Some(BuiltIn::BaseVertex), true) if vertex => Place::Builtin(Builtin::BaseVertex),
                 (Some(BuiltIn::BaseInstance), true) if vertex => Place::Builtin(Builtin::BaseInstance),
                 (Some(BuiltIn::DrawIndex), true) if vertex => Place::Builtin(Builtin::DrawIndex),
-                (Some(BuiltIn::FragCoord), true) if !vertex => Place::Builtin(Builtin::FragCoord(k)),
-                (Some(BuiltIn::FrontFacing), true) if !vertex => Place::Builtin(Builtin::FrontFacing),
-                (Some(BuiltIn::PointCoord), true) if !vertex => Place::Builtin(Builtin::PointCoord(k)),
-                (Some(BuiltIn::SampleId), true) if !vertex => Place::Builtin(Builtin::SampleId),
-                (Some(BuiltIn::SamplePosition), true) if !vertex => {
+                (Some(BuiltIn::FragCoord), true) if fragment => Place::Builtin(Builtin::FragCoord(k)),
+                (Some(BuiltIn::FrontFacing), true) if fragment => Place::Builtin(Builtin::FrontFacing),
+                (Some(BuiltIn::PointCoord), true) if fragment => Place::Builtin(Builtin::PointCoord(k)),
+                (Some(BuiltIn::SampleId), true) if fragment => Place::Builtin(Builtin::SampleId),
+                (Some(BuiltIn::SamplePosition), true) if fragment => {
                     Place::Builtin(Builtin::SamplePosition(k))
                 }
-                (Some(BuiltIn::PrimitiveId), true) if !vertex => Place::Builtin(Builtin::PrimitiveId),
-                (Some(BuiltIn::HelperInvocation), true) if !vertex => Place::Helper,
-                (Some(BuiltIn::SampleMask), true) if !vertex && k == 0 => {
+                (Some(BuiltIn::PrimitiveId), true) if fragment || primitives => {
+                    Place::Builtin(Builtin::PrimitiveId)
+                }
+                (Some(BuiltIn::HelperInvocation), true) if fragment => Place::Helper,
+                (Some(BuiltIn::SampleMask), true) if fragment && k == 0 => {
                     Place::Builtin(Builtin::SampleMaskIn)
                 }
-                (Some(BuiltIn::SampleMask), false) if !vertex && k == 0 => io(Slot::SampleMask),
-                (Some(BuiltIn::SampleMask), _) if !vertex => Place::Nothing,
-                (Some(BuiltIn::FragDepth), false) if !vertex => io(Slot::FragDepth),
-                (Some(BuiltIn::ClipDistance), _) if input != vertex => io(Slot::ClipDistance),
-                (Some(BuiltIn::CullDistance), _) if input != vertex => io(Slot::CullDistance),
-                (Some(BuiltIn::Layer), _) if input != vertex => io(Slot::Layer),
-                (Some(BuiltIn::ViewportIndex), _) if input != vertex => io(Slot::ViewportIndex),
-                (Some(BuiltIn::Position), false) if vertex => io(Slot::Position),
-                (Some(BuiltIn::PointSize), false) if vertex => io(Slot::PointSize),
+                (Some(BuiltIn::SampleMask), false) if fragment && k == 0 => io(Slot::SampleMask),
+                (Some(BuiltIn::SampleMask), _) if fragment => Place::Nothing,
+                (Some(BuiltIn::FragDepth), false) if fragment => io(Slot::FragDepth),
+                (Some(BuiltIn::ClipDistance), _) if if input { fragment } else { before } => {
+                    io(Slot::ClipDistance)
+                }
+                (Some(BuiltIn::CullDistance), _) if if input { fragment } else { before } => {
+                    io(Slot::CullDistance)
+                }
+                (Some(BuiltIn::Layer), _) if if input { fragment } else { before } => io(Slot::Layer),
+                (Some(BuiltIn::ViewportIndex), _) if if input { fragment } else { before } => {
+                    io(Slot::ViewportIndex)
+                }
+                (Some(BuiltIn::Position), false) if before => io(Slot::Position),
+                (Some(BuiltIn::PointSize), false) if before => io(Slot::PointSize),
+                (Some(BuiltIn::InvocationId), true) if primitives => Place::Builtin(Builtin::InvocationId),
+                (Some(BuiltIn::PatchVertices), true) if primitives => Place::Builtin(Builtin::PatchVertices),
+                (Some(BuiltIn::TessCoord), true) if stage == Stage::TessEval => {
+                    Place::Builtin(Builtin::TessCoord(k.min(2)))
+                }
+                (Some(BuiltIn::PrimitiveId), false) if stage == Stage::Geometry => io(Slot::PrimitiveId),
                 (Some(b), _) => {
                     return self
                         .err(format!("the built-in variable {b:?} is not supported in this stage yet"));
@@ -308,7 +402,7 @@ impl Lower<'_, '_> {
                 (None, _) => return self.err(format!("the built-in variable {b} is not supported")),
             };
             let place = match place {
-                Place::Io(io) if input && !vertex => {
+                Place::Io(io) if input && fragment => {
                     let interpolation = if ty.is_int() { Interpolation::Flat } else { Interpolation::Smooth };
                     Place::Io(IoImm { interpolation, ..io })
                 }

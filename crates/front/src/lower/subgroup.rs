@@ -77,8 +77,8 @@ impl Lower<'_, '_> {
                     }
                 }
             }
-            Some(b) => self.err(format!("the built-in variable {b:?} is not supported")),
-            None => self.err(format!("the built-in variable {number} is not supported")),
+            Some(b) => self.err(format!("compute shaders do not have the built-in variable {b:?}")),
+            None => self.err(format!("the built-in variable {number} is not known")),
         }
     }
 
@@ -105,6 +105,10 @@ impl Lower<'_, '_> {
         );
         let name =
             (op as u32 >= GroupNonUniformElect as u32 && op as u32 <= GroupNonUniformQuadSwap as u32) || old;
+        if matches!(op, GroupNonUniformQuadAllKHR | GroupNonUniformQuadAnyKHR) {
+            self.quad_vote(i, op == GroupNonUniformQuadAllKHR)?;
+            return Ok(true);
+        }
         if !name && op != GroupNonUniformRotateKHR {
             return Ok(false);
         }
@@ -112,7 +116,10 @@ impl Lower<'_, '_> {
         let (ty, id) = self.result(i)?;
         let first = if old { 3 } else { 4 };
         if !old && self.p.int_const(i.w(3)?) != Some(SCOPE_SUBGROUP) {
-            return self.err("group operations of other scopes than the subgroup are not supported");
+            return self.refuse(
+                "operations over a whole work-group are not supported: lanes reach each other within a subgroup",
+                "use shared memory and a barrier, or the scope Subgroup",
+            );
         }
         let each = |l: &mut Self, f: &mut dyn FnMut(&mut Self, Value) -> Res<Value>| -> Res<()> {
             let r = l.leaves(i.w(first)?)?;
@@ -304,6 +311,27 @@ impl Lower<'_, '_> {
             }
         }
         Ok(true)
+    }
+
+    /// A vote in the group of four, by a ballot of those who are against it or for it.
+    fn quad_vote(&mut self, i: &Inst, all: bool) -> Res<()> {
+        self.m.uses_subgroups = true;
+        let (ty, id) = self.result(i)?;
+        let mut v = self.leaf(i.w(3)?)?;
+        if self.ty_of(v) != Type::Bool {
+            return self.err("the operand of a vote must be a boolean");
+        }
+        if all {
+            v = self.op(Op::Not, Type::Bool, &[v])?;
+        }
+        let votes = self.emit1(Op::Ballot, Type::I32, Imm::None, &[v])?;
+        let own = self.builtin(Builtin::SubgroupLocalId);
+        let (quad, four, none) = (self.i32(!3), self.i32(15), self.i32(0));
+        let first = self.op(Op::And, Type::I32, &[own, quad])?;
+        let votes = self.op(Op::Lshr, Type::I32, &[votes, first])?;
+        let votes = self.op(Op::And, Type::I32, &[votes, four])?;
+        let v = self.op(if all { Op::Ieq } else { Op::Ine }, Type::I32, &[votes, none])?;
+        self.set1(id, ty, v)
     }
 
     fn vote(&mut self, op: Op, v: Value) -> Res<Value> {

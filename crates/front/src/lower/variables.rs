@@ -21,6 +21,16 @@ const BUFFER_ALIGN: u32 = 16;
 /// Initial values of more scalars than this are copied by a loop.
 const MAX_INIT_STORES: u32 = 256;
 
+/// Arrays of resources: arrays of arrays are one array to bindings.
+pub(super) struct Array {
+    /// The type of an element.
+    pub inner: TyId,
+    /// The arrays around it with their lengths (0: none), outermost first.
+    pub types: SmallVec<[(TyId, u32); 2]>,
+    /// In all; 0 without a size, `None` if it is no array.
+    pub elements: Option<u32>,
+}
+
 impl Lower<'_, '_> {
     // Variables.
 
@@ -36,6 +46,7 @@ impl Lower<'_, '_> {
                 index: None,
                 offset: offset as i32,
                 align: 16,
+                promised: 1,
                 lay,
                 space: Space::Constant,
                 volatile: false,
@@ -90,6 +101,7 @@ impl Lower<'_, '_> {
             index: None,
             offset: 0,
             align: info.align,
+            promised: 1,
             lay,
             space,
             volatile,
@@ -328,6 +340,7 @@ impl Lower<'_, '_> {
             index: None,
             offset: 0,
             align: 4,
+            promised: 1,
             lay,
             space: Space::Private,
             volatile: false,
@@ -336,14 +349,32 @@ impl Lower<'_, '_> {
         })
     }
 
+    /// Takes the arrays off the type of a resource.
+    pub(super) fn array_of_resources(&self, ty: TyId) -> Res<Array> {
+        let mut out = Array { inner: ty, types: SmallVec::new(), elements: None };
+        loop {
+            let (elem, n) = match self.p.ty(out.inner) {
+                Ty::Array { elem, n } => (elem, n),
+                Ty::RuntimeArray { elem } => (elem, 0),
+                _ => return Ok(out),
+            };
+            if n == 0 && !out.types.is_empty() {
+                return self.err("an array of resources without a size inside of another one");
+            }
+            let Some(elements) = out.elements.unwrap_or(1).max(1).checked_mul(n.max(1)) else {
+                return self.err("an array of more than 2^32 resources");
+            };
+            // Without a size outside means without a size.
+            out.elements = Some(if n == 0 || out.elements == Some(0) { 0 } else { elements });
+            out.types.push((out.inner, n));
+            out.inner = elem;
+        }
+    }
+
     /// All resources are declared when the first is used, so that they are in the order of the module.
     fn resource(&mut self, global: &crate::parse::Global) -> Res<Ptr> {
         let p = self.p;
-        let (block, elements) = match p.ty(global.ty) {
-            Ty::Array { elem, n } => (elem, Some(n)),
-            Ty::RuntimeArray { elem } => (elem, Some(0)),
-            _ => (global.ty, None),
-        };
+        let Array { inner: block, types, elements } = self.array_of_resources(global.ty)?;
         let push = global.class == StorageClass::PushConstant as u32;
         let facts = p.facts[global.id as usize];
         let storage = global.class == StorageClass::StorageBuffer as u32 || p.is_buffer_block(block);
@@ -393,16 +424,15 @@ impl Lower<'_, '_> {
                 let v = self.prelude(Op::ResourceAddr, Type::Ptr(space), Imm::Res(res));
                 (Base::Value(v), Some((res, None)), lay)
             }
-            Some(n) => {
-                // A layout of the array, so that an access chain finds its type.
-                let array = crate::layout::LayInfo {
-                    lay: Lay::Array { elem: lay, n, stride: 0 },
-                    ty: global.ty,
-                    size: 0,
-                    align: 1,
-                };
-                self.lay.infos.push(array);
-                (Base::Buffers(res), None, self.lay.infos.len() as LayId - 1)
+            Some(_) => {
+                // Layouts of the arrays, so that an access chain finds their types.
+                let mut elem = lay;
+                for &(ty, n) in types.iter().rev() {
+                    let lay = Lay::Array { elem, n, stride: 0 };
+                    self.lay.infos.push(crate::layout::LayInfo { lay, ty, size: 0, align: 1 });
+                    elem = self.lay.infos.len() as LayId - 1;
+                }
+                (Base::Buffers(res), None, elem)
             }
         };
         // Another binding may be the same buffer, unless the source promises that it is not.
@@ -412,6 +442,7 @@ impl Lower<'_, '_> {
             index: None,
             offset: 0,
             align: BUFFER_ALIGN,
+            promised: 1,
             lay,
             space,
             volatile: facts & fact::VOLATILE != 0,

@@ -28,6 +28,7 @@ impl Parsed<'_> {
             Decoration::NoPerspective => fact::NO_PERSPECTIVE,
             Decoration::Centroid => fact::CENTROID,
             Decoration::Sample => fact::SAMPLE,
+            Decoration::Patch => fact::PATCH,
             Decoration::FPFastMathMode => {
                 const ALL: u32 = 1 | 2 | 4; // no NaN, no infinity, no signed zero
                 if number()? & ALL == ALL || number()? & 16 != 0 { fact::FAST } else { 0 }

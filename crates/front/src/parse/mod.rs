@@ -25,6 +25,11 @@ const MAX_TYPE_DEPTH: u8 = 64;
 /// Most applications of decoration groups.
 const MAX_GROUP_DECORATIONS: usize = 1 << 20;
 
+/// DebugSource of NonSemantic.Shader.DebugInfo.100.
+const DEBUG_SOURCE: u32 = 35;
+/// Dimension of attachments (SPIR-V 3.8).
+const SUBPASS: u32 = 6;
+
 /// Index into [`Parsed::types`].
 pub type TyId = u32;
 
@@ -88,6 +93,8 @@ pub struct ImageTy {
     pub info: Result<ImageInfo, &'static str>,
     /// Read and written texel by texel, without a sampler.
     pub storage: bool,
+    /// An attachment of the pass, read where the fragment is.
+    pub subpass: bool,
     /// Coordinates of lookups count texels (rectangles).
     pub pixels: bool,
 }
@@ -176,6 +183,7 @@ pub mod fact {
     pub const NO_PERSPECTIVE: u16 = 4096;
     pub const CENTROID: u16 = 8192;
     pub const SAMPLE: u16 = 16384;
+    pub const PATCH: u16 = 32768;
     pub const FLAGS: u16 = NO_CONTRACTION | RELAXED | NO_SIGNED_WRAP | NO_UNSIGNED_WRAP | FAST;
 }
 
@@ -264,6 +272,8 @@ pub struct Parsed<'a> {
     pub member_decor: FxHashMap<(u32, u32), MemberDecor>,
     /// Words of the OpName of an id.
     pub names: FxHashMap<u32, u32>,
+    /// Files by DebugSource.
+    debug_sources: FxHashMap<u32, u32>,
     pub addressing: u32,
     /// Constant decorated as the size of the work-group.
     pub workgroup_size_const: Option<u32>,
@@ -290,6 +300,7 @@ pub fn parse<'a>(words: &'a [u32], spec: &[(u32, u64)]) -> Res<Parsed<'a>> {
         numbers: FxHashMap::default(),
         member_decor: FxHashMap::default(),
         names: FxHashMap::default(),
+        debug_sources: FxHashMap::default(),
         addressing: 0,
         workgroup_size_const: None,
     };
@@ -373,6 +384,11 @@ impl<'a> Parsed<'a> {
             Ty::Int { .. } => i64::try_from(bits).ok(),
             _ => None,
         }
+    }
+
+    /// The file name (an OpString) of a DebugSource, 0 if it is none.
+    pub fn debug_source(&self, id: u32) -> u32 {
+        self.debug_sources.get(&id).copied().unwrap_or(0)
     }
 
     /// The IR type of a scalar (pointers included).
@@ -462,6 +478,7 @@ impl<'a> Parsed<'a> {
                 _ => Space::Uniform,
             },
             StorageClass::PushConstant => Space::Push,
+            StorageClass::PhysicalStorageBuffer => Space::Global,
             _ => return None,
         })
     }
@@ -488,7 +505,9 @@ impl<'a> Parsed<'a> {
     /// OpTypeImage: sampled type, dimension, depth, arrayed, multisampled, sampled, format.
     fn image_type(&self, i: &Inst) -> Res<ImageTy> {
         let sampled = self.type_of_id(i.at, i.w(2)?)?;
-        let storage = i.w(7)? == 2;
+        let subpass = i.w(3)? == SUBPASS;
+        // An attachment is only read.
+        let storage = i.w(7)? == 2 && !subpass;
         let component = match self.ty(sampled) {
             Ty::Float { bits: 32 } => Some(Component::F32),
             Ty::Int { bits: 32, signed: true } => Some(Component::I32),
@@ -501,6 +520,7 @@ impl<'a> Parsed<'a> {
             2 => Some(Dim::D3),
             3 => Some(Dim::Cube),
             5 => Some(Dim::Buffer),
+            SUBPASS => Some(Dim::D2),
             _ => None,
         };
         // 0: none.
@@ -510,7 +530,7 @@ impl<'a> Parsed<'a> {
         };
         let info = match (component, dim, format) {
             (None, ..) => Err("images of components that are not 32 bits wide"),
-            (_, None, _) => Err("subpass images"),
+            (_, None, _) => Err("images of this shape"),
             (.., None) => Err("images of this format"),
             (Some(component), Some(dim), Some(format)) => {
                 if format.is_some_and(|f| f.component() != component) {
@@ -527,7 +547,7 @@ impl<'a> Parsed<'a> {
                 }
             }
         };
-        Ok(ImageTy { info, storage, pixels: i.w(3)? == 4 })
+        Ok(ImageTy { info, storage, subpass, pixels: i.w(3)? == 4 })
     }
 
     fn add_type(&mut self, i: &Inst, ty: Ty, leaves: u64, depth: u32) -> Res<()> {
@@ -605,15 +625,21 @@ impl<'a> Parsed<'a> {
             Op::TypeBool => self.add_type(i, Ty::Bool, 1, 0)?,
             Op::TypeInt => {
                 let (bits, signed) = (i.w(2)?, i.w(3)? != 0);
-                if bits == 0 || bits > 64 {
-                    return error(i.at, format!("{bits}-bit integers are not supported"));
+                if !matches!(bits, 8 | 16 | 32 | 64) {
+                    return error(
+                        i.at,
+                        format!("{bits}-bit integers are not supported: 8, 16, 32 and 64 bits are"),
+                    );
                 }
                 self.add_type(i, Ty::Int { bits: bits as u8, signed }, 1, 0)?;
             }
             Op::TypeFloat => {
                 let bits = i.w(2)?;
                 if bits > 64 {
-                    return error(i.at, format!("{bits}-bit floats are not supported"));
+                    return error(
+                        i.at,
+                        format!("{bits}-bit floats are not supported: 16, 32 and 64 bits are"),
+                    );
                 }
                 match i.words.get(3) {
                     None => self.add_type(i, Ty::Float { bits: bits as u8 }, 1, 0)?,
@@ -661,14 +687,7 @@ impl<'a> Parsed<'a> {
                 let first = self.members.len() as u32;
                 let (mut leaves, mut depth) = (0u64, 0);
                 for k in 2..i.words.len() {
-                    let (t, l, d) = match self.part(i, k) {
-                        Ok(part) => part,
-                        // A pointer declared ahead: only physical pointers need that.
-                        Err(_) if self.def(i.w(k)?) == Def::None => {
-                            return error(i.at, "pointers that are declared ahead are not supported yet");
-                        }
-                        Err(e) => return Err(e),
-                    };
+                    let (t, l, d) = self.part(i, k)?;
                     self.members.push(t);
                     self.member_leaves.push(leaves.min(u32::MAX as u64) as u32);
                     leaves = leaves.saturating_add(l);
@@ -683,13 +702,22 @@ impl<'a> Parsed<'a> {
                     Def::Type(t) => t,
                     _ => return error(i.at, format!("id {} is not a type", i.w(3)?)),
                 };
+                // Declared ahead: its structure may have used it already.
+                if let Def::Type(t) = self.def(i.w(1)?)
+                    && self.ty(t) == (Ty::Pointer { class, pointee: NO_TYPE })
+                {
+                    self.types[t as usize].ty = Ty::Pointer { class, pointee };
+                    return Ok(());
+                }
                 // The pointee does not nest inside a value, so it does not count for the depth.
                 self.add_type(i, Ty::Pointer { class, pointee }, 1, 0)?;
             }
             Op::TypeUntypedPointerKHR => {
                 self.add_type(i, Ty::Opaque { what: "untyped pointers" }, 0, 0)?;
             }
-            Op::TypeForwardPointer => {}
+            Op::TypeForwardPointer => {
+                self.add_type(i, Ty::Pointer { class: i.w(2)?, pointee: NO_TYPE }, 1, 0)?;
+            }
             Op::TypeFunction => {
                 let (ret, ..) = self.part(i, 2)?;
                 self.add_type(i, Ty::Function { ret }, 0, 0)?;
@@ -757,6 +785,9 @@ impl<'a> Parsed<'a> {
             Op::ExtInst => {
                 // Only non-semantic sets may be used outside functions.
                 match self.def(i.w(3)?) {
+                    Def::ExtSet(ExtSet::DebugInfo) if i.w(4)? == DEBUG_SOURCE => {
+                        self.debug_sources.insert(i.w(2)?, i.w(5)?);
+                    }
                     Def::ExtSet(ExtSet::NonSemantic | ExtSet::DebugInfo) => {}
                     _ => return error(i.at, "an extended instruction outside a function"),
                 }

@@ -14,6 +14,7 @@ const UNTYPED: &[&str] =
 /// float), `"strings"`. Enumerants are written as numbers.
 pub fn assemble(text: &str) -> Vec<u32> {
     let mut ids: HashMap<String, u32> = HashMap::new();
+    let mut opcodes: HashMap<String, u32> = HashMap::new();
     let mut body = Vec::new();
     for line in text.lines() {
         let line = line.split(';').next().unwrap_or_default().trim();
@@ -26,7 +27,7 @@ pub fn assemble(text: &str) -> Vec<u32> {
         };
         let mut tokens = tokens(rest).into_iter();
         let name = tokens.next().expect("an instruction");
-        let op = opcode(&name);
+        let op = *opcodes.entry(name.clone()).or_insert_with(|| opcode(&name));
         let mut words = Vec::new();
         let mut operands: Vec<String> = tokens.collect();
         if let Some(r) = result {

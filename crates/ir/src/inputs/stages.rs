@@ -1,4 +1,4 @@
-//! What vertices and fragments are given.
+//! What vertices, fragments, primitives and patches are given.
 //!
 //! Fragments come in batches of four quads that lie somewhere on a small screen. Each quad is of a triangle of its own: what
 //! varies is a plane over the screen, so neighbours differ little and derivatives are about the same all over a quad. Most quads have
@@ -7,9 +7,10 @@
 use super::{Floats, Random, Ranges};
 use crate::eval;
 use crate::exec::{Inputs, LANES};
-use crate::io::{Interpolation, IoImm, Plane, Sampling, Slot, StageInputs, Viewport, start};
+use crate::io::{Interpolation, IoImm, Owner, Plane, Sampling, Slot, StageInputs, Viewport, start};
 use crate::module::*;
 use crate::ops::Op;
+use crate::primitive::{Domain, MAX_PATCH_VERTICES};
 use crate::types::Type;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,6 +18,10 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct Interface {
     inputs: BTreeMap<(Slot, u8), (IoImm, Type)>,
+    /// What belongs to patches.
+    patch: BTreeMap<(Slot, u8), (IoImm, Type)>,
+    /// Vertices of a patch that are asked for by number.
+    vertices: u32,
     /// One place is asked for at the centre of the pixel and elsewhere. There is one value, so it must be the same there.
     one_place: bool,
 }
@@ -28,8 +33,17 @@ pub(super) fn scan(module: &Module) -> Interface {
     for &i in f.layout.iter().flat_map(|&b| &f.blocks[b].insts) {
         let inst = &f.insts[i];
         if let (Op::Input, Imm::Io(io)) = (inst.op, inst.imm) {
+            let list = if io.owner == Owner::Patch { &mut out.patch } else { &mut out.inputs };
+            for location in 0..u32::from(io.locations.max(1)) {
+                for component in 0..u32::from(io.components.max(1)) {
+                    list.entry(io.place(location, component)).or_insert((io, inst.ty));
+                }
+            }
             let place = (io.slot, io.component);
-            out.inputs.entry(place).or_insert((io, inst.ty));
+            if let (Owner::Vertex, Some(&v)) = (io.owner, inst.args.first()) {
+                let number = f.as_const(v).map_or(0, |n| n.min(u64::from(MAX_PATCH_VERTICES)) as u32);
+                out.vertices = out.vertices.max(number + 1).min(MAX_PATCH_VERTICES);
+            }
             sampling.entry(place).or_default().insert(io.sampling);
         }
     }
@@ -54,6 +68,7 @@ pub(super) fn draw(
 ) {
     let stage = match module.stage {
         Stage::Vertex => vertices(interface, ranges, floats, rng),
+        stage if stage.takes_primitives() => primitives(module, interface, ranges, floats, rng),
         _ => fragments(interface, ranges, floats, rng),
     };
     let extents = [[256.0, 256.0], [640.0, 480.0], [16.0, 16.0], [1920.0, 1080.0]];
@@ -93,6 +108,60 @@ fn vertices(interface: &Interface, ranges: &Ranges, floats: Floats, rng: &mut Ra
     .into();
     out
 }
+
+/// Primitives or patches: at least as many as make more than one batch where each has one invocation.
+const LEAST_PRIMITIVES: u64 = 17;
+
+fn primitives(
+    module: &Module,
+    interface: &Interface,
+    ranges: &Ranges,
+    floats: Floats,
+    rng: &mut Random,
+) -> StageInputs {
+    let modes = &module.primitive;
+    let count = (LEAST_PRIMITIVES + rng.below(LANES as u64)) as u32;
+    // Invocations of each, and the vertices that it is given; the sizes of patches are not the shader's.
+    let (each, vertices) = match module.stage {
+        Stage::Geometry => (modes.invocations, modes.input.vertices()),
+        Stage::TessControl => (modes.vertices, interface.vertices.max(modes.vertices) + rng.below(3) as u32),
+        _ => (1 + rng.below(5) as u32, interface.vertices.max(LEAST_PATCH) + rng.below(3) as u32),
+    };
+    let vertices = vertices.min(MAX_PATCH_VERTICES);
+    let n = count * each;
+    let mut out = StageInputs { invocations: n, vertices, ..StageInputs::default() };
+    out.primitives = (0..n).map(|k| k / each).collect();
+    for (&place, &(_, ty)) in &interface.inputs {
+        let list = (0..count * vertices).map(|_| scalar(ty, ranges, floats, rng)).collect();
+        out.values.insert(place, list);
+    }
+    for (&place, &(_, ty)) in &interface.patch {
+        let list = (0..count).map(|_| scalar(ty, ranges, floats, rng)).collect();
+        out.patch_values.insert(place, list);
+    }
+    let first = rng.below(3) as u32;
+    out.builtins.insert(Builtin::PrimitiveId, out.primitives.iter().map(|p| first + p).collect());
+    out.builtins.insert(Builtin::InvocationId, (0..n).map(|k| k % each).collect());
+    out.builtins.insert(Builtin::PatchVertices, vec![vertices; n as usize]);
+    // Coordinates of triangles have the sum 1; others have two.
+    let third = module.primitive.domain == Domain::Triangles;
+    let mut coordinates = [const { Vec::new() }; 3];
+    for _ in 0..n {
+        let x = rng.below(65) as f32 / 64.0;
+        let y = rng.below(65) as f32 / 64.0 * if third { 1.0 - x } else { 1.0 };
+        let z = if third { 1.0 - x - y } else { 0.0 };
+        for (list, v) in coordinates.iter_mut().zip([x, y, z]) {
+            list.push(v.to_bits());
+        }
+    }
+    for (k, list) in coordinates.into_iter().enumerate() {
+        out.builtins.insert(Builtin::TessCoord(k as u8), list);
+    }
+    out
+}
+
+/// Vertices of a patch that an evaluation shader is given, at least.
+const LEAST_PATCH: u32 = 4;
 
 /// Start words of a fragment program.
 const WORDS: u32 = 8;
@@ -222,6 +291,8 @@ fn live_quad(
         let at = floats.draw(ranges, rng);
         let wanted = Slope::new(rng, at, steps);
         let constant = match io.interpolation {
+            // There is one viewport.
+            Interpolation::Flat if io.slot == Slot::ViewportIndex => 0,
             Interpolation::Flat => scalar(ty, ranges, floats, rng),
             _ => bits(rng.float()),
         };

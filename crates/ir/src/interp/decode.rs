@@ -2,11 +2,12 @@
 
 use super::Stop;
 use super::image::ImageAccess;
+use super::primitives::Numbers;
 use super::sample::SampleAccess;
 use crate::entity::Table;
 use crate::eval::{self, Kernel};
 use crate::exec::{VarLayout, variable_layout};
-use crate::io::IoImm;
+use crate::io::{IoImm, Owner, Slot};
 use crate::module::*;
 use crate::ops::{Effect, Op, Sig};
 use crate::types::{Space, Type};
@@ -90,6 +91,14 @@ pub(super) enum Code {
     /// A lookup through a sampler: index into [`Program::samples`].
     Sample(u32),
     Output(IoImm, u32),
+    /// Accesses to what belongs to vertices and patches.
+    InputAt(IoImm, Numbers, Type),
+    ReadOutput(IoImm, Numbers, Type),
+    OutputAt(IoImm, u32, Numbers),
+    /// Of a geometry shader.
+    Pend(IoImm, u32),
+    EmitVertex,
+    EndPrimitive,
     Demote,
     IsHelper,
     /// Difference of the lanes of a quad that differ in this bit, by the subtraction of the type.
@@ -265,7 +274,9 @@ impl<'a> Program<'a> {
             (Op::Builtin, Imm::Builtin(b)) => Some(Preset::Builtin(b)),
             (Op::Uniform, Imm::Uniform(w)) => Some(Preset::Uniform(w)),
             (Op::Payload, Imm::Int(n)) => Some(Preset::Payload(n as u32)),
-            (Op::Input, Imm::Io(io)) => Some(Preset::Input(io, inst.ty)),
+            (Op::Input, Imm::Io(io)) if args.is_empty() && io.owner == Owner::Invocation => {
+                Some(Preset::Input(io, inst.ty))
+            }
             _ => None,
         };
         if let Some(preset) = preset {
@@ -350,7 +361,22 @@ impl<'a> Program<'a> {
                 self.images.push(ImageAccess::new(inst, imm, info, &args, &results));
                 Code::Image(self.images.len() as u32 - 1)
             }
+            (Op::Input, Imm::Io(io)) => Code::InputAt(io, numbers(&io, &args), inst.ty),
+            (Op::ReadOutput, Imm::Io(io)) => Code::ReadOutput(io, numbers(&io, &args), inst.ty),
+            (Op::Output, Imm::Io(io)) if io.owner != Owner::Invocation || io.numbers() != 0 => {
+                Code::OutputAt(io, arg(0), numbers(&io, args.get(1..).unwrap_or_default()))
+            }
+            (Op::Output, Imm::Io(io))
+                if self.module.stage == Stage::Geometry && !matches!(io.slot, Slot::Row(_)) =>
+            {
+                Code::Pend(io, arg(0))
+            }
             (Op::Output, Imm::Io(io)) => Code::Output(io, arg(0)),
+            (Op::EmitVertex, Imm::Stream(0)) => Code::EmitVertex,
+            (Op::EndPrimitive, Imm::Stream(0)) => Code::EndPrimitive,
+            (Op::EmitVertex | Op::EndPrimitive, _) => {
+                return Err(Stop::Unsupported("vertices of streams other than 0".to_owned()));
+            }
             (Op::Demote, _) => Code::Demote,
             (Op::IsHelper, _) => Code::IsHelper,
             (Op::Ddx | Op::Ddy, _) => {
@@ -387,6 +413,13 @@ impl<'a> Program<'a> {
             }
         })
     }
+}
+
+/// The slots of the numbers of an access, by what they are.
+fn numbers(io: &IoImm, args: &[u32]) -> Numbers {
+    let mut rest = args.iter().copied();
+    let there = [io.owner == Owner::Vertex, io.locations != 0, io.components != 0];
+    there.map(|t| if t { rest.next().unwrap_or(ZERO) } else { ZERO })
 }
 
 /// What every pointer was derived from, where that is one thing.

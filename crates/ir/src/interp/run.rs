@@ -5,6 +5,7 @@ use super::decode::{Access, Code, End, PRIVATE_BASE, Preset, Program, ZERO};
 use super::error::{Pieces, Shadow};
 use super::follow::{self, Bounds};
 use super::lanes::{ALL, Mask, Registers, Row, lanes};
+use super::primitives::Pending;
 use super::races::{Races, Touch};
 use super::stages::derivative;
 use super::{Form, Options, Outcome, Stop, UndefinedUse};
@@ -42,11 +43,14 @@ pub(super) struct Batch {
     waiting: Mask,
     pub active: Mask,
     /// Lanes that were started.
-    live: Mask,
+    pub live: Mask,
     /// Of a fragment stage: lanes without effect.
     pub helpers: Mask,
     /// The invocation of lane 0, in a graphics stage.
     pub first: u32,
+    /// Of a geometry stage: what is said of the next vertex, and lanes in which it begins a primitive.
+    pub pending: Pending,
+    pub cut: Mask,
     /// Block and next instruction.
     pos: u32,
     pc: u32,
@@ -80,6 +84,9 @@ pub(super) struct Runner<'a> {
 impl Program<'_> {
     /// Runs the program once. The memory of `env` is not changed.
     pub fn run(&self, env: &Environment, options: &Options) -> Result<Outcome, Stop> {
+        if options.bounds && self.module.stage.takes_primitives() {
+            return Err(Stop::Unsupported("bounds of what vertices and patches are given".to_owned()));
+        }
         let mut r = Runner {
             program: self,
             env,
@@ -218,6 +225,8 @@ impl Runner<'_> {
             live: 0,
             helpers: 0,
             first: 0,
+            pending: Pending::new(),
+            cut: 0,
             pos: 0,
             pc: 0,
             status: Status::Ready,
@@ -261,7 +270,8 @@ impl Runner<'_> {
             }
         }
         if self.stage.is_some() {
-            self.start_stage(b, unit as u32 * LANES as u32, &mut live);
+            let first = unit as usize * self.stage_unit() + number as usize * LANES;
+            self.start_stage(b, first as u32, &mut live);
         }
         b.thread = self.options.start.thread_id(number);
         b.private = Private::new(program.private.bytes, LANES);
@@ -583,6 +593,17 @@ impl Runner<'_> {
                 }
                 self.output(b, io, x);
             }
+            Code::InputAt(io, numbers, ty) => self.input_at(b, dst, io, &numbers, ty),
+            Code::ReadOutput(io, numbers, ty) => self.read_output(b, dst, io, &numbers, ty),
+            Code::OutputAt(io, x, numbers) => {
+                if numbers.iter().any(|&s| b.regs.poison(s) & b.active != 0) {
+                    self.undefined.insert(UndefinedUse::Address(d.inst));
+                }
+                self.output_at(b, io, x, &numbers);
+            }
+            Code::Pend(io, x) => self.pend(b, io, x),
+            Code::EmitVertex => self.emit_vertex(b)?,
+            Code::EndPrimitive => b.cut |= mask,
             Code::Demote => b.helpers |= mask,
             Code::IsHelper => {
                 let row: Row = std::array::from_fn(|i| (b.helpers >> i & 1) as u64);

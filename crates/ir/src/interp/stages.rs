@@ -43,17 +43,21 @@ impl Runner<'_> {
     /// Graphics stages are batches of 16 invocations.
     pub(super) fn stage_geometry(&self) -> Option<Batches> {
         let stage = self.stage.as_ref()?;
-        let batches = stage.helpers.len().div_ceil(LANES) as u32;
-        Some(Batches { groups: [batches, 1, 1], workgroup_items: LANES as u32, wgs_per_supergroup: 1 })
+        let unit = self.stage_unit();
+        let units = stage.helpers.len().div_ceil(unit) as u32;
+        Some(Batches { groups: [units, 1, 1], workgroup_items: unit as u32, wgs_per_supergroup: 1 })
     }
 
     pub(super) fn start_stage(&self, b: &mut Batch, first: u32, live: &mut Mask) {
         let Some(stage) = &self.env.stage else { return };
         b.first = first;
         b.helpers = 0;
+        b.cut = 0;
+        b.pending.clear();
+        *live &= self.unit_lanes(first as usize);
         for lane in 0..LANES {
             let n = first as usize + lane;
-            if n >= stage.invocations as usize || stage.is_dead(n) {
+            if self.program.module.stage == Stage::Fragment && stage.is_dead(n) {
                 *live &= !(1 << lane);
             }
             b.helpers |= (stage.helpers.get(n).copied().unwrap_or(false) as Mask) << lane;
@@ -84,6 +88,12 @@ impl Runner<'_> {
             Builtin::LaneId | Builtin::SubgroupLocalId => {
                 for lane in 0..LANES {
                     b.regs.set(slot, lane, lane as u64, false);
+                }
+            }
+            // Only one is modelled.
+            Builtin::SampleCount => {
+                for lane in 0..LANES {
+                    b.regs.set(slot, lane, 1, false);
                 }
             }
             Builtin::ThreadId => {
@@ -123,7 +133,7 @@ impl Runner<'_> {
     pub(super) fn has_effect(&self, code: Code) -> bool {
         match code {
             Code::Store(a) => !a.own,
-            Code::Atomic { .. } | Code::Output(..) => true,
+            Code::Atomic { .. } | Code::Output(..) | Code::OutputAt(..) => true,
             Code::Image(n) => matches!(self.program.images[n as usize].op, Op::ImageStore | Op::ImageAtomic),
             _ => false,
         }
@@ -146,7 +156,7 @@ impl Runner<'_> {
     /// Which fragments had no effect.
     pub(super) fn end_stage(&mut self, b: &Batch) {
         let Some(stage) = &mut self.stage else { return };
-        for lane in 0..LANES {
+        for lane in lanes(b.live) {
             if let Some(h) = stage.helpers.get_mut(b.first as usize + lane) {
                 *h = b.helpers >> lane & 1 != 0;
             }

@@ -3,9 +3,10 @@
 use super::*;
 use crate::entity::Entity;
 use crate::image::{Axis, Component, Dim, Format, ImageInfo};
-use crate::io::{DepthMode, Interpolation, IoImm, Sampling, Slot};
+use crate::io::{DepthMode, Interpolation, IoImm, Owner, Sampling, Slot};
 use crate::module::*;
 use crate::ops::Op;
+use crate::primitive::{Domain, InputPrimitive, OutputPrimitive, PrimitiveModes, Spacing};
 use crate::sample::{Level, Lookup, SampleImm};
 use crate::types::{Space, Type};
 use smallvec::SmallVec;
@@ -153,6 +154,18 @@ impl<'a> Line<'a> {
             Err(_) => {
                 self.at = start;
                 self.fail("the number is beyond 32 bits")
+            }
+        }
+    }
+
+    fn u16(&mut self) -> Result<u16> {
+        self.space();
+        let start = self.at;
+        match u16::try_from(self.u64()?) {
+            Ok(n) => Ok(n),
+            Err(_) => {
+                self.at = start;
+                self.fail("the number is beyond 65535")
             }
         }
     }
@@ -342,6 +355,32 @@ impl Parser {
                 if l.keyword("depth") {
                     self.m.fragment.depth = l.named("a promise about depth", &DepthMode::NAMES)?;
                 }
+            }
+            "primitive" => {
+                l.expect_keyword("input")?;
+                let input = l.named("a kind of primitive", &InputPrimitive::NAMES)?;
+                l.expect_keyword("output")?;
+                let output = l.named("a kind of primitive", &OutputPrimitive::NAMES)?;
+                l.expect_keyword("vertices")?;
+                let vertices = l.u32()?;
+                l.expect_keyword("invocations")?;
+                let invocations = l.u32()?;
+                l.expect_keyword("domain")?;
+                let domain = l.named("a domain", &Domain::NAMES)?;
+                l.expect_keyword("spacing")?;
+                let spacing = l.named("a spacing", &Spacing::NAMES)?;
+                let clockwise = l.keyword("clockwise");
+                let point_mode = l.keyword("point_mode");
+                self.m.primitive = PrimitiveModes {
+                    input,
+                    output,
+                    vertices,
+                    invocations,
+                    domain,
+                    spacing,
+                    clockwise,
+                    point_mode,
+                };
             }
             "subgroups" => self.m.uses_subgroups = true,
             "file" => {
@@ -718,10 +757,10 @@ impl Parser {
                 }
                 Imm::Sample(i)
             }
-            Op::Input | Op::Output => {
+            Op::Input | Op::Output | Op::ReadOutput => {
                 let slot = match l.named("a place in the interface", &Slot::NAMES)? {
                     Slot::Location(_) => Slot::Location(l.u8()?),
-                    Slot::Row(_) => Slot::Row(l.u8()?),
+                    Slot::Row(_) => Slot::Row(l.u16()?),
                     other => other,
                 };
                 l.expect_keyword("component")?;
@@ -734,7 +773,16 @@ impl Parser {
                 if let Some((_, w)) = Sampling::NAMES.iter().find(|(n, _)| choose(l, n)) {
                     io.sampling = *w;
                 }
+                if let Some((_, o)) = Owner::NAMES.iter().find(|(n, _)| choose(l, n)) {
+                    io.owner = *o;
+                }
+                io.locations = if l.keyword("locations") { l.u16()? } else { 0 };
+                io.components = if l.keyword("components") { l.u8()? } else { 0 };
                 Imm::Io(io)
+            }
+            Op::EmitVertex | Op::EndPrimitive => {
+                l.expect_keyword("stream")?;
+                Imm::Stream(l.u8()?)
             }
             Op::Barrier | Op::Fence => {
                 let shared = l.keyword("shared");

@@ -2,9 +2,10 @@
 
 use super::*;
 use crate::image::{Axis, Component, Dim, ImageInfo};
-use crate::io::{DepthMode, FragmentModes, Interpolation, Sampling, Slot};
+use crate::io::{DepthMode, FragmentModes, Interpolation, Owner, Sampling, Slot};
 use crate::module::*;
 use crate::ops::Op;
+use crate::primitive::{Domain, InputPrimitive, OutputPrimitive, PrimitiveModes, Spacing};
 use crate::sample::{Level, Lookup};
 use crate::types::Type;
 use std::fmt::Write;
@@ -31,6 +32,21 @@ fn put(s: &mut String, m: &Module) {
     if m.fragment != FragmentModes::default() {
         let early = if m.fragment.early_tests { " early_tests" } else { "" };
         let _ = writeln!(s, "fragment{early} depth {}", name_of(&DepthMode::NAMES, m.fragment.depth));
+    }
+    if m.primitive != PrimitiveModes::default() {
+        let p = &m.primitive;
+        let _ = write!(
+            s,
+            "primitive input {} output {} vertices {} invocations {} domain {} spacing {}",
+            name_of(&InputPrimitive::NAMES, p.input),
+            name_of(&OutputPrimitive::NAMES, p.output),
+            p.vertices,
+            p.invocations,
+            name_of(&Domain::NAMES, p.domain),
+            name_of(&Spacing::NAMES, p.spacing)
+        );
+        s.push_str(if p.clockwise { " clockwise" } else { "" });
+        s.push_str(if p.point_mode { " point_mode\n" } else { "\n" });
     }
     if m.uses_subgroups {
         s.push_str("subgroups\n");
@@ -293,7 +309,7 @@ fn immediate(s: &mut String, imm: &Imm) {
         }
         Imm::Io(io) => {
             let (slot, number) = match io.slot {
-                Slot::Location(n) => (Slot::Location(0), Some(n)),
+                Slot::Location(n) => (Slot::Location(0), Some(u16::from(n))),
                 Slot::Row(n) => (Slot::Row(0), Some(n)),
                 other => (other, None),
             };
@@ -311,8 +327,18 @@ fn immediate(s: &mut String, imm: &Imm) {
             if io.sampling != Sampling::default() {
                 let _ = write!(s, " {}", name_of(&Sampling::NAMES, io.sampling));
             }
+            if io.owner != Owner::default() {
+                let _ = write!(s, " {}", name_of(&Owner::NAMES, io.owner));
+            }
+            if io.locations != 0 {
+                let _ = write!(s, " locations {}", io.locations);
+            }
+            if io.components != 0 {
+                let _ = write!(s, " components {}", io.components);
+            }
             write!(s, ">")
         }
+        Imm::Stream(n) => write!(s, " <stream {n}>"),
         Imm::Barrier(b) => {
             let mut names = Vec::new();
             if b.shared {

@@ -26,8 +26,9 @@ pub(super) fn check(m: &Module, inst: &InstData, args: &[Type], results: &[Type]
     if imm.atomic.is_some() != (inst.op == Op::ImageAtomic) {
         return Err("an atomic operation where none belongs".to_owned());
     }
-    if info.multisampled {
-        return Err("an access to a multisampled image".to_owned());
+    let plain = matches!(inst.op, Op::ImageLoad | Op::ImageSize) && !imm.lod;
+    if info.multisampled && !(plain && r.kind == ResKind::Texture) {
+        return Err("an access of this kind to a multisampled image".to_owned());
     }
     let mut want: Vec<Type> = vec![I; imm.element as usize];
     let access = !matches!(inst.op, Op::ImageSize | Op::ImageLevels);
@@ -83,7 +84,7 @@ pub(super) fn check(m: &Module, inst: &InstData, args: &[Type], results: &[Type]
                 Some(AtomicOp::Load) => (0, true),
                 Some(AtomicOp::CompareExchange) => (2, ty == I),
                 Some(AtomicOp::Exchange | AtomicOp::Store) => (1, true),
-                Some(AtomicOp::Fadd) => (1, ty == Type::F32),
+                Some(op) if op.float().is_some() => (1, ty == Type::F32),
                 _ => (1, ty == I),
             };
             if !allowed {

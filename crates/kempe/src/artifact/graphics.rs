@@ -1,8 +1,12 @@
-//! The part of an artifact that only vertex and fragment programs have.
+//! The part of an artifact that only programs of graphics stages have.
 
-use super::{ReadError, StageForm, named, printable, value_of};
+use super::{ReadError, named, printable, value_of};
+use kempe_ir::Stage;
 use kempe_ir::io::{Interpolation, MAX_TARGETS, Sampling, Slot};
-use kempe_mir::{ColorTarget, Graphics, Varying, VaryingSource, VertexRow};
+use kempe_ir::primitive::{
+    Domain, InputPrimitive, MAX_OUTPUT_VERTICES, MAX_PATCH_VERTICES, OutputPrimitive, PrimitiveModes, Spacing,
+};
+use kempe_mir::{ColorTarget, Graphics, PrimitiveFacts, Varying, VaryingSource, VertexRow};
 use serde::{Deserialize, Serialize};
 
 /// Most entries of each list: more than any machine has rows or varyings.
@@ -20,6 +24,30 @@ pub(super) struct GraphicsForm {
     center_w: bool,
     input_rows: Vec<RowForm>,
     output_rows: Vec<RowForm>,
+    // Of geometry and tessellation.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    vertex_rows: Vec<RowForm>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    patch_rows: Vec<RowForm>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    patch_output_rows: Vec<RowForm>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    primitive: Option<PrimitiveForm>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PrimitiveForm {
+    input: String,
+    output: String,
+    vertices: u32,
+    invocations: u32,
+    domain: String,
+    spacing: String,
+    clockwise: bool,
+    point_mode: bool,
+    header_rows: u32,
+    width: u32,
 }
 
 /// Where something comes from or what a row holds: `kind` decides which of the other keys are there.
@@ -62,6 +90,7 @@ enum RowKind {
     InstanceId,
     BaseInstance,
     VertexId,
+    TessCoord,
     Attribute,
     Clip,
     Screen,
@@ -106,7 +135,55 @@ pub(super) fn write(g: &Graphics) -> GraphicsForm {
         center_w: g.center_w,
         input_rows: rows(&g.input_rows),
         output_rows: rows(&g.output_rows),
+        vertex_rows: rows(&g.vertex_rows),
+        patch_rows: rows(&g.patch_rows),
+        patch_output_rows: rows(&g.patch_output_rows),
+        primitive: g.primitive.as_ref().map(write_primitive),
     }
+}
+
+fn write_primitive(p: &PrimitiveFacts) -> PrimitiveForm {
+    let m = &p.modes;
+    PrimitiveForm {
+        input: named(&InputPrimitive::NAMES, m.input),
+        output: named(&OutputPrimitive::NAMES, m.output),
+        vertices: m.vertices,
+        invocations: m.invocations,
+        domain: named(&Domain::NAMES, m.domain),
+        spacing: named(&Spacing::NAMES, m.spacing),
+        clockwise: m.clockwise,
+        point_mode: m.point_mode,
+        header_rows: p.header_rows,
+        width: p.width,
+    }
+}
+
+fn read_primitive(form: &PrimitiveForm) -> Result<PrimitiveFacts, ReadError> {
+    let wrong = |key: &str, what: &str| ReadError(format!("graphics.primitive.{key}: `{}`", printable(what)));
+    let limits = [
+        ("vertices", form.vertices, MAX_OUTPUT_VERTICES),
+        ("invocations", form.invocations, MAX_PATCH_VERTICES),
+        ("header_rows", form.header_rows, 1 + MAX_OUTPUT_VERTICES),
+        ("width", form.width, 16),
+    ];
+    if let Some((key, n, most)) = limits.iter().find(|(_, n, most)| n > most) {
+        return Err(ReadError(format!("graphics.primitive.{key}: {n} is more than {most}")));
+    }
+    if form.width == 0 || form.invocations == 0 {
+        return Err(ReadError("graphics.primitive: batches without invocations".to_owned()));
+    }
+    let modes = PrimitiveModes {
+        input: value_of(&InputPrimitive::NAMES, &form.input).ok_or_else(|| wrong("input", &form.input))?,
+        output: value_of(&OutputPrimitive::NAMES, &form.output)
+            .ok_or_else(|| wrong("output", &form.output))?,
+        vertices: form.vertices,
+        invocations: form.invocations,
+        domain: value_of(&Domain::NAMES, &form.domain).ok_or_else(|| wrong("domain", &form.domain))?,
+        spacing: value_of(&Spacing::NAMES, &form.spacing).ok_or_else(|| wrong("spacing", &form.spacing))?,
+        clockwise: form.clockwise,
+        point_mode: form.point_mode,
+    };
+    Ok(PrimitiveFacts { modes, header_rows: form.header_rows, width: form.width })
 }
 
 fn write_varying(v: &Varying) -> VaryingForm {
@@ -131,6 +208,8 @@ fn write_row(row: VertexRow) -> RowForm {
         VertexRow::InstanceId => row_form(RowKind::InstanceId),
         VertexRow::BaseInstance => row_form(RowKind::BaseInstance),
         VertexRow::VertexId => row_form(RowKind::VertexId),
+        VertexRow::PrimitiveId => row_form(RowKind::PrimitiveId),
+        VertexRow::TessCoord(k) => of(RowKind::TessCoord, k),
         VertexRow::Attribute { location, component } => {
             RowForm { location: Some(location), ..of(RowKind::Attribute, component) }
         }
@@ -201,25 +280,33 @@ impl Keys<'_> {
     }
 }
 
-pub(super) fn read(form: &GraphicsForm, stage: StageForm) -> Result<Graphics, ReadError> {
+pub(super) fn read(form: &GraphicsForm, stage: Stage) -> Result<Graphics, ReadError> {
+    let (fragment, primitives) = (stage == Stage::Fragment, stage.takes_primitives());
+    // With the stages that have them.
     let lists = [
-        ("varyings", form.varyings.len()),
-        ("targets", form.targets.len()),
-        ("input_rows", form.input_rows.len()),
-        ("output_rows", form.output_rows.len()),
+        ("varyings", form.varyings.len(), fragment),
+        ("targets", form.targets.len(), fragment),
+        ("input_rows", form.input_rows.len(), !fragment),
+        ("output_rows", form.output_rows.len(), !fragment),
+        ("vertex_rows", form.vertex_rows.len(), primitives),
+        ("patch_rows", form.patch_rows.len(), stage == Stage::TessEval),
+        ("patch_output_rows", form.patch_output_rows.len(), stage == Stage::TessControl),
+        ("primitive", usize::from(form.primitive.is_some()), primitives),
     ];
-    let vertex = matches!(stage, StageForm::Vertex);
-    for (k, (name, len)) in lists.iter().enumerate() {
-        if *len > MAX_LIST {
+    for (name, len, belongs) in lists {
+        if len > MAX_LIST {
             return Err(ReadError(format!("graphics.{name}: {len} entries are more than {MAX_LIST}")));
         }
-        if *len != 0 && vertex == (k < 2) {
+        if len != 0 && !belongs {
             return Err(ReadError(format!("graphics.{name}: does not belong to a program of this stage")));
         }
     }
-    if form.binning && !vertex {
+    if primitives && form.primitive.is_none() {
+        return Err(ReadError("graphics.primitive: is missing".to_owned()));
+    }
+    if form.binning && (fragment || stage == Stage::TessControl) {
         return Err(ReadError(
-            "graphics.binning: only vertex programs have a variant for binning".to_owned(),
+            "graphics.binning: only programs before the rasteriser have a variant for binning".to_owned(),
         ));
     }
     let varyings = form.varyings.iter().enumerate().map(|(i, v)| read_varying(i, v));
@@ -246,6 +333,10 @@ pub(super) fn read(form: &GraphicsForm, stage: StageForm) -> Result<Graphics, Re
         center_w: form.center_w,
         input_rows: rows("input_rows", &form.input_rows, true)?,
         output_rows: rows("output_rows", &form.output_rows, false)?,
+        vertex_rows: rows("vertex_rows", &form.vertex_rows, false)?,
+        patch_rows: rows("patch_rows", &form.patch_rows, false)?,
+        patch_output_rows: rows("patch_output_rows", &form.patch_output_rows, false)?,
+        primitive: form.primitive.as_ref().map(read_primitive).transpose()?,
     })
 }
 
@@ -280,7 +371,12 @@ fn read_row(at: &At, form: &RowForm, input: bool) -> Result<VertexRow, ReadError
     let keys = Keys { place: form.place.as_deref(), location: form.location, component: form.component };
     let of_inputs = matches!(
         form.kind,
-        RowKind::InstanceId | RowKind::BaseInstance | RowKind::VertexId | RowKind::Attribute
+        RowKind::InstanceId
+            | RowKind::BaseInstance
+            | RowKind::VertexId
+            | RowKind::PrimitiveId
+            | RowKind::TessCoord
+            | RowKind::Attribute
     );
     if input != of_inputs {
         return at.wrong("this kind does not belong into this list");
@@ -304,6 +400,8 @@ fn read_row(at: &At, form: &RowForm, input: bool) -> Result<VertexRow, ReadError
             let (slot, component) = keys.output(at)?;
             Ok(VertexRow::Varying(slot, component))
         }
-        RowKind::PrimitiveId | RowKind::PointCoord => at.wrong("this kind is no row"),
+        RowKind::PrimitiveId => bare(VertexRow::PrimitiveId),
+        RowKind::TessCoord => Ok(VertexRow::TessCoord(counted(3)?)),
+        RowKind::PointCoord => at.wrong("this kind is no row"),
     }
 }

@@ -1,7 +1,7 @@
-//! Vertex and fragment programs of V3D: what invocations are given in the form of the hardware, and what they give in that of the
+//! Programs of graphics stages of V3D: what invocations are given in the form of the hardware, and what they give in that of the
 //! interface (`docs/graphics.md`).
 
-use super::{V3d, report, sim_options};
+use super::{V3d, primitives, report, sim_options};
 use crate::run::{self, RunError, RunOptions, StageRun};
 use crate::target::Target;
 use kempe_ir::exec::{Inputs, LANES, Sizes};
@@ -26,6 +26,14 @@ fn with_start_words(stage: Stage, given: &StageInputs) -> StageInputs {
     };
     match stage {
         Stage::Compute => {}
+        Stage::Geometry | Stage::TessControl | Stage::TessEval => {
+            set(start::PRIMITIVE, builtin(Builtin::PrimitiveId).unwrap_or_else(|| zeros.clone()));
+            set(start::INVOCATION, builtin(Builtin::InvocationId).unwrap_or_else(|| zeros.clone()));
+            for k in 0..3u8 {
+                let list = builtin(Builtin::TessCoord(k)).unwrap_or_else(|| zeros.clone());
+                set(start::TESS_X + u64::from(k), list);
+            }
+        }
         Stage::Vertex => {
             let base = builtin(Builtin::BaseInstance).unwrap_or_else(|| zeros.clone());
             let instance = builtin(Builtin::InstanceIndex).unwrap_or_else(|| zeros.clone());
@@ -67,7 +75,7 @@ fn stage_of(inputs: &Inputs) -> Result<&StageInputs, RunError> {
 }
 
 /// The words of a batch; what is not there is 0.
-fn lanes(list: Option<&Vec<u32>>, first: usize) -> Lanes {
+pub(super) fn lanes(list: Option<&Vec<u32>>, first: usize) -> Lanes {
     std::array::from_fn(|k| list.and_then(|l| l.get(first + k)).copied().unwrap_or(0))
 }
 
@@ -131,6 +139,7 @@ fn vertices(facts: &Graphics, stage: &StageInputs) -> Vec<VertexBatch> {
         VertexBatch {
             lanes: (0..LANES).fold(0, |m, k| m | u16::from(first + k < n) << k),
             rows: facts.input_rows.iter().map(row).collect(),
+            ..VertexBatch::default()
         }
     };
     (0..n).step_by(LANES).map(batch).collect()
@@ -172,7 +181,7 @@ fn fragment_outputs(facts: &Graphics, n: usize, batches: &[FragmentOutput]) -> S
 }
 
 /// The place in the interface that a row has.
-fn place(row: VertexRow) -> Option<(Slot, u8)> {
+pub(super) fn place(row: VertexRow) -> Option<(Slot, u8)> {
     match row {
         VertexRow::Clip(k) => Some((Slot::Position, k)),
         VertexRow::PointSize => Some((Slot::PointSize, 0)),
@@ -182,7 +191,7 @@ fn place(row: VertexRow) -> Option<(Slot, u8)> {
 }
 
 /// Rows of a vertex program by what they hold, and what of it belongs to the interface.
-fn vertex_outputs(
+pub(super) fn vertex_outputs(
     facts: &Graphics,
     n: usize,
     word: impl Fn(usize, usize) -> Option<u32>,
@@ -233,6 +242,23 @@ impl V3d {
                 let run = code.run_fragments(&fragments(facts, &stage), &draw, &mut memory, &how);
                 (run.outcome, fragment_outputs(facts, n, &run.batches), BTreeMap::new())
             }
+            Stage::Geometry | Stage::TessControl | Stage::TessEval => {
+                let (batches, primitives) = primitives::batches(facts, artifact.stage, &stage);
+                draw.segment_rows = primitives::segment_rows(facts, artifact.stage);
+                draw.primitives = Some(primitives);
+                let run = code.run_vertices(&batches, &draw, &mut memory, &how);
+                let word = |at: usize, patch: bool, r: usize| {
+                    let batch: &VertexOutput = run.batches.get(at / primitives::width(facts))?;
+                    let rows = if patch { &batch.patch } else { &batch.rows };
+                    rows.get(r)?.get(at % primitives::width(facts))
+                };
+                // What went wrong there is said first.
+                let outputs = match &run.outcome.result {
+                    Ok(()) => primitives::outputs(facts, artifact.stage, &stage, word)?,
+                    Err(_) => Default::default(),
+                };
+                (run.outcome, outputs.0, outputs.1)
+            }
             _ => {
                 draw.segment_rows = facts.input_rows.len().max(facts.output_rows.len()).max(1) as u32;
                 let run = code.run_vertices(&vertices(facts, &stage), &draw, &mut memory, &how);
@@ -261,14 +287,29 @@ impl V3d {
         let stage = with_start_words(artifact.stage, stage_of(inputs)?);
         let n = stage.invocations as usize;
         let mut inputs = inputs.clone();
-        inputs.stage = Some(stage);
+        let given_stage = stage.clone();
+        inputs.stage = Some(primitives::in_rows(facts, artifact.stage, stage));
         let start = Start { version: self.0, threads: artifact.threads };
         let how = interp::Options { step_limit: options.step_limit, ..interp::Options::machine(&start) };
         let (report, given) = run::interpreted(lowered, &inputs, self.sizes(artifact)?, &how)?;
         let given = given.ok_or_else(|| RunError::Setup("is no program of a graphics stage".to_owned()))?;
+        if artifact.stage.takes_primitives() {
+            let word = |at: usize, patch: bool, r: usize| -> Option<u32> {
+                let row = Slot::Row(r as u16);
+                match patch {
+                    true => {
+                        let of = *given_stage.primitives.get(at)? as usize;
+                        *given.patch_values.get(&(row, 0))?.get(of)?
+                    }
+                    false => *given.values.get(&(row, 0, 0))?.get(at)?,
+                }
+            };
+            let (outputs, rows) = primitives::outputs(facts, artifact.stage, &given_stage, word)?;
+            return Ok(StageRun { outputs, rows, report });
+        }
         if artifact.stage == Stage::Vertex {
             let word = |r: usize, at: usize| {
-                let io = IoImm::new(Slot::Row(r.min(255) as u8), 0);
+                let io = IoImm::new(Slot::Row(r as u16), 0);
                 *given.values.get(&(io.slot, 0, 0))?.get(at)?
             };
             let (outputs, rows) = vertex_outputs(facts, n, word);

@@ -35,7 +35,9 @@ pub fn spent(program: &Program, costs: &Costs, allocation: &Allocation) -> Spent
 /// The fewest registers the allocator does with, without memory edits.
 fn fewest_of_allocator(file: &RegisterFile, program: &Program, from: u32, most: u32) -> Option<u32> {
     (from..=most).find(|&limit| {
-        let options = Options { max_registers: Some(limit), ..Options::default() };
+        // The solver knows no operations made again.
+        let without = Without { repeats: true, ..Without::default() };
+        let options = Options { max_registers: Some(limit), without, ..Options::default() };
         let done = allocate(file, program, &Costs::default(), &options);
         done.is_ok_and(|allocation| !allocation.memory_edits)
     })
@@ -101,7 +103,9 @@ impl Report {
     }
 
     fn at(&mut self, plan: &Plan, name: &str, program: &Program, limit: u32) {
-        let options = Options { max_registers: Some(limit), ..Options::default() };
+        // The solver knows no operations made again.
+        let without = Without { repeats: true, ..Without::default() };
+        let options = Options { max_registers: Some(limit), without, ..Options::default() };
         let ours = match allocate(plan.file, program, plan.costs, &options) {
             Ok(allocation) => spent(program, plan.costs, &allocation),
             Err(_) => {

@@ -58,18 +58,28 @@ pub fn limited(file: &RegisterFile, program: &Program, limit: Option<u32>, memor
         let size = program.vregs[op.vreg.0 as usize].size as u16;
         op.fixed.into_iter().flat_map(|unit| unit.0..unit.0 + size).for_each(|u| fixed.insert(Unit(u)));
     }
-    let set = |set: &UnitSet| {
-        let list = set.units.iter().copied().filter(|unit| !reserved.contains(*unit));
-        let (Some(limit), Backing::Memory) = (limit, set.backing) else {
-            return Bits::of(&list.collect::<Vec<_>>());
+    let all: Vec<Bits> = file.sets.iter().map(|set| Bits::of(&set.units)).collect();
+    let in_memory = |set: usize| file.sets[set].backing == Backing::Memory;
+    let mut kept = vec![Bits::default(); all.len()];
+    // A set comes after all that lie within it.
+    let mut order: Vec<usize> = (0..all.len()).collect();
+    order.sort_by_key(|&set| all[set].count());
+    for (at, &set) in order.iter().enumerate() {
+        let list: Vec<Unit> =
+            file.sets[set].units.iter().copied().filter(|u| !reserved.contains(*u)).collect();
+        let (Some(limit), true) = (limit, in_memory(set)) else {
+            kept[set] = Bits::of(&list);
+            continue;
         };
-        let (stays, counted): (Vec<Unit>, Vec<Unit>) =
-            list.partition(|unit| wiped.contains(*unit) || fixed.contains(*unit));
+        let within = order[..at].iter().filter(|&&inner| in_memory(inner) && all[inner].within(&all[set]));
+        let first = within.fold(wiped.or(&fixed), |sum, &inner| sum.or(&kept[inner]));
+        let (stays, others): (Vec<Unit>, Vec<Unit>) =
+            list.into_iter().partition(|unit| first.contains(*unit));
         let named = stays.iter().filter(|unit| !wiped.contains(**unit)).count();
-        let left = counted.iter().take((limit as usize).saturating_sub(named));
-        Bits::of(stays.iter().chain(left))
-    };
-    file.sets.iter().map(set).collect()
+        let left = others.iter().take((limit as usize).saturating_sub(named));
+        kept[set] = Bits::of(stays.iter().chain(left));
+    }
+    kept
 }
 
 impl<'a> View<'a> {

@@ -26,6 +26,9 @@ const MAX_LOOKUPS: usize = 4096;
 /// condition of a loose value is lost: 2 of the first 200 random programs were objected to.
 const MAX_MADE: usize = 64;
 
+/// No modifiers.
+const PLAIN: [Unpack; 2] = [Unpack::None; 2];
+
 /// Expressions of one source.
 type List = SmallVec<[Term; 8]>;
 
@@ -210,11 +213,11 @@ impl Values {
         members.chain([&name]).any(|&t| self.terms.is_known(t))
     }
 
-    /// What a step is made from: what the machine code has of what contents are besides their identity; without any,
+    /// What a step is made from: what the machine code has of what contents are, their identity included; without any,
     /// steps before it; without those, the identity.
     fn steps(&self, contents: Term) -> List {
         let also: List = self.facts(contents).skip(1).collect();
-        let known: List = also.iter().copied().filter(|&t| self.is_known(t)).collect();
+        let known: List = self.facts(contents).filter(|&t| self.is_known(t)).collect();
         match (known.is_empty(), also.is_empty()) {
             (false, _) => known,
             (true, false) => also,
@@ -229,24 +232,45 @@ impl Values {
 
     /// The expressions of the machine code that contents are, behind the block, and what an exchange has put in between: its
     /// last step may stand behind a branch whose slots have the first ones.
-    pub fn leave(&self, contents: Term) -> Facts {
+    pub fn leave(&mut self, contents: Term) -> Facts {
         let mut facts = Facts::new();
-        for t in self.facts(contents) {
-            let list = self.equal.members.get(&t).map_or(std::slice::from_ref(&t), |l| l.as_slice());
-            let lasting = |t: &&Term| self.terms.is_known(**t) || self.is_between(**t);
-            list.iter().filter(lasting).for_each(|&t| add_fact(&mut facts, t));
+        let forms: List = self.facts(contents).flat_map(|t| self.members(t)).collect();
+        for t in forms {
+            if self.terms.is_known(t) {
+                add_fact(&mut facts, t);
+            } else if let Some([a, b]) = self.operands(t) {
+                let between = [self.of_machine_code(a), self.of_machine_code(b)];
+                if let [Some(a), Some(b)] = between {
+                    let t = self.terms.intern(Value::Two(Op::Xor, PLAIN, [a.min(b), a.max(b)]));
+                    add_fact(&mut facts, t);
+                }
+            }
         }
         facts
     }
 
-    /// The exclusive or of two values of the machine code.
-    fn is_between(&self, t: Term) -> bool {
+    /// What contents are the exclusive or of, unless the machine code has it.
+    pub fn sides(&self, contents: Term) -> Option<[Term; 2]> {
+        self.operands(contents).filter(|_| !self.is_known(contents)).map(|ab| ab.map(|t| self.name(t)))
+    }
+
+    /// The operands of an exclusive or.
+    fn operands(&self, t: Term) -> Option<[Term; 2]> {
         match self.terms.node(t) {
-            Value::Two(Op::Xor, [Unpack::None, Unpack::None], ab) => {
-                ab.iter().all(|&t| self.terms.is_known(t))
-            }
-            _ => false,
+            Value::Two(Op::Xor, PLAIN, ab) => Some(ab),
+            _ => None,
         }
+    }
+
+    /// The first expression of the machine code that is equal. An operand may be named by something else: `v + 1` is made as
+    /// `0 + 1` where `v` is 0.
+    fn of_machine_code(&self, t: Term) -> Option<Term> {
+        self.members(self.name(t)).into_iter().filter(|&t| self.terms.is_known(t)).min()
+    }
+
+    /// The expressions that a name stands for.
+    fn members(&self, name: Term) -> List {
+        self.equal.members.get(&name).map_or_else(|| smallvec![name], |l| l.iter().copied().collect())
     }
 
     /// Whether contents may stand for a value of the machine code.
@@ -261,7 +285,7 @@ impl Values {
         let node = build(sources);
         let made = self.make(node);
         let result = self.name(made);
-        if let Value::Two(Op::Xor, [Unpack::None, Unpack::None], [a, b]) = node {
+        if let Value::Two(Op::Xor, PLAIN, [a, b]) = node {
             self.equal.exchanged.insert([result, a], b);
             self.equal.exchanged.insert([result, b], a);
         }

@@ -19,6 +19,9 @@ use smallvec::SmallVec;
 /// Of the configuration byte of a general access (12.2): lanes by their own sample flags, not by those of their quad.
 pub(super) const PER_PIXEL: u8 = 1 << 7;
 
+/// Rows of the largest segment of a geometry program.
+const MAX_ROWS: u32 = 2048;
+
 const PLAIN: [Unpack; 2] = [Unpack::None; 2];
 
 /// Sample flags between two writes of them: the write of a block, counted from 1, or 0 for those at its start.
@@ -139,10 +142,18 @@ pub(super) fn effect(
     uses: &mut Uses,
 ) -> Option<EffectKind> {
     Some(match inst {
-        MInst::VertexOutput { src } => {
+        MInst::VertexOutput { op, src, test, .. } => {
+            let condition = maybe_test(v, &test, uses)?;
             let row = uses.take(src[0], v)?;
-            let Value::Const(row) = v.terms.node(row) else { return None };
-            EffectKind::Row { row, value: uses.take(src[1], v)? }
+            if op == Op::Stvpmv && !matches!(v.terms.node(row), Value::Const(_)) {
+                return None;
+            }
+            EffectKind::Row { op, row, value: uses.take(src[1], v)?, condition }
+        }
+        MInst::RowRead { op, src } => {
+            let row = uses.take(src[0], v)?;
+            let vertex = if op == Op::LdvpmgOut { Some(uses.take(src[1], v)?) } else { None };
+            EffectKind::RowRead { op, row, vertex }
         }
         MInst::VertexWait => EffectKind::RowsDone,
         MInst::SetSamples { src, test } => {
@@ -179,7 +190,8 @@ pub(super) fn is_made(stage: Stage, op: Op) -> bool {
     use Op::*;
     match op {
         Fxcd | Fycd | Revf | Sampid => stage == Stage::Fragment,
-        Xcd | Ycd | Iid => false,
+        Iid => stage.takes_primitives(),
+        Xcd | Ycd => false,
         _ => true,
     }
 }
@@ -249,17 +261,18 @@ impl Machine<'_> {
     pub(super) fn of_stage(&mut self, p: &Part, cond: Option<Term>, s: &[Term]) -> Done<Term> {
         let stage = self.p.stage;
         let of = |k: usize| s.get(k).copied().unwrap_or(self.v.undefined);
+        let rows = stage == Stage::Vertex || stage.takes_primitives();
         match p.op {
             Op::Msf => {
                 let flags = self.graphics.flags.after(self.graphics.writes, self.block);
                 let t = self.v.make(flags.value());
                 return Ok(self.v.name(t));
             }
-            _ if p.unpack != PLAIN && p.op != Op::LdvpmvIn => {
+            op if p.unpack != PLAIN && !op.is_vpm_read() => {
                 return self.stop(format!("{} with a modifier", p.op.name()));
             }
             Op::Setmsf if stage == Stage::Fragment => self.set_samples(of(0), cond)?,
-            Op::LdvpmvIn if stage == Stage::Vertex => {
+            Op::LdvpmvIn if rows => {
                 if let Some(row) = self.row(of(0))?
                     && self.s.given.rows >> row & 1 != 0
                 {
@@ -267,14 +280,22 @@ impl Machine<'_> {
                 }
                 return Ok(self.v.combine(&[of(0)], &|t| Value::One(Op::LdvpmvIn, p.unpack[0], t[0])));
             }
-            Op::Stvpmv if stage == Stage::Vertex => {
-                if cond.is_some() {
-                    return self.stop("a row is written under a condition");
-                }
-                let row = self.row(of(0))?.unwrap_or_default();
-                self.give_row(row, of(1))?;
+            Op::LdvpmgIn if stage.takes_primitives() => {
+                let of = [of(0), of(1)];
+                return Ok(self.v.combine(&of, &|t| Value::Two(Op::LdvpmgIn, p.unpack, [t[0], t[1]])));
             }
-            Op::Vpmwt if stage == Stage::Vertex => {
+            Op::Ldvpmp if stage == Stage::TessEval => {
+                return Ok(self.v.combine(&[of(0)], &|t| Value::One(Op::Ldvpmp, p.unpack[0], t[0])));
+            }
+            Op::LdvpmgOut | Op::Ldvpmp if stage == Stage::TessControl => {
+                return self.read_back(p.op, of(0), of(1));
+            }
+            Op::Stvpmv if rows => {
+                self.row(of(0))?;
+                self.give_row(Op::Stvpmv, of(0), of(1), cond)?;
+            }
+            Op::Stvpmd | Op::Stvpmp if stage.takes_primitives() => self.give_row(p.op, of(0), of(1), cond)?,
+            Op::Vpmwt if rows => {
                 let wait = |e: &Effect| e.kind == EffectKind::RowsDone;
                 let Some(n) = self.next_of(wait) else {
                     return self.stop("a wait for rows that the program does not have");
@@ -288,14 +309,15 @@ impl Machine<'_> {
         Ok(self.unknown())
     }
 
-    /// A row of the VPM: a segment has at most 128 (12.3).
+    /// A row of the VPM that is the same in all lanes, if it is one that the program may read before it is written: a segment has at
+    /// most 128 (12.3), that of a geometry program with fewer lanes more.
     fn row(&self, contents: Term) -> Done<Option<u32>> {
         let constant = |t: Term| match self.v.terms.node(t) {
-            Value::Const(c) if c < u128::BITS => Some(c),
+            Value::Const(c) if c < MAX_ROWS => Some(c),
             _ => None,
         };
         match self.v.facts(contents).find_map(constant) {
-            Some(row) => Ok(Some(row)),
+            Some(row) => Ok(Some(row).filter(|r| *r < u128::BITS)),
             None => self.stop("a row of the VPM that is not known"),
         }
     }
@@ -306,29 +328,56 @@ impl Machine<'_> {
         (self.first_unmatched..effects.len()).find(|&n| !self.matched[n] && is(&effects[n]))
     }
 
-    fn give_row(&mut self, row: u32, value: Term) -> Done<()> {
+    fn give_row(&mut self, op: Op, row: Term, value: Term, cond: Option<Term>) -> Done<()> {
         let behaviour = self.behaviour;
-        let Some(n) = self.next_of(|e| matches!(e.kind, EffectKind::Row { row: r, .. } if r == row)) else {
-            return self.stop(format!("row {row} is written, which the program does not do here"));
+        let here = |e: &Effect| matches!(e.kind, EffectKind::Row { op: o, row: r, .. } if o == op && self.v.is(row, r));
+        let Some(n) = self.next_of(here) else {
+            return self.stop("a row is written that the program does not write here");
         };
-        let Effect { inst, kind: EffectKind::Row { value: wanted, .. }, .. } = behaviour.effects[n] else {
+        let Effect { inst, kind: EffectKind::Row { value: wanted, condition, .. }, .. } =
+            behaviour.effects[n]
+        else {
             return self.stop("a row that is none");
         };
         if !self.v.is(value, wanted) {
             return self.stop_at(
                 inst,
                 format!(
-                    "row {row} is given {} instead of {}",
+                    "a row is given {} instead of {}",
                     self.v.contents_text(value, DEPTH),
                     self.v.text(wanted, DEPTH)
                 ),
             );
         }
+        if !self.same_condition(condition, cond) {
+            return self.stop_at(inst, "a row of other lanes is written");
+        }
         self.in_turn(n)?;
         self.take(n);
-        self.s.given.rows |= 1u128.checked_shl(row).unwrap_or(0);
+        // A row of each lane may be any.
+        self.s.given.rows |= match (op, self.row(row)) {
+            (Op::Stvpmp, _) => 0,
+            (Op::Stvpmv, Ok(row)) => row.map_or(0, |r| 1 << r),
+            _ => u128::MAX,
+        };
         self.s.given.open = true;
         Ok(())
+    }
+
+    fn read_back(&mut self, op: Op, row: Term, vertex: Term) -> Done<Term> {
+        let behaviour = self.behaviour;
+        let Some(n) = self.next_of(|e| match e.kind {
+            EffectKind::RowRead { op: o, row: r, vertex: v } => {
+                o == op && self.v.is(row, r) && v.is_none_or(|v| self.v.is(vertex, v))
+            }
+            _ => false,
+        }) else {
+            return self.stop("a row is read back that the program does not read here");
+        };
+        self.in_turn(n)?;
+        self.take(n);
+        let t = self.v.make(Value::Loaded(behaviour.effects[n].inst, 0, self.block));
+        Ok(self.v.name(t))
     }
 
     fn set_samples(&mut self, value: Term, cond: Option<Term>) -> Done<()> {

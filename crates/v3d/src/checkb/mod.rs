@@ -264,7 +264,7 @@ impl Judge<'_> {
         let blocks = &self.mir.program.blocks;
         let mut merged: Option<State> = None;
         if b == 0 {
-            let mut places = vec![Facts::new(); words::REGISTERS + self.view.slots as usize];
+            let mut places = vec![Facts::new(); words::REGISTERS + self.view.slots as usize + words::SIDES];
             for &(unit, t) in &self.source.payload {
                 if let Loc::Row(r) = regs::unit_loc(self.threads, unit) {
                     places[(r & 63) as usize] = smallvec![t];

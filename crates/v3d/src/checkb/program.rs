@@ -8,7 +8,7 @@ use crate::mops::{Cmp, CmpOp, MInst, MemClass, Src, Test, TmuType, When};
 use kempe_ir::Stage;
 use kempe_mir::symbolic::Term;
 use kempe_mir::{Mir, UniformSource};
-use kempe_ra::{Block, Inst, OperandKind, Unit};
+use kempe_ra::{Block, Inst, OperandKind, Program, Unit};
 use smallvec::SmallVec;
 
 /// Something that memory or other threads notice.
@@ -34,10 +34,18 @@ pub(super) enum EffectKind {
         setup: Option<u8>,
         value: Term,
     },
-    /// A row that a vertex program gives.
+    /// A row that the program gives.
     Row {
-        row: u32,
+        op: Op,
+        row: Term,
         value: Term,
+        condition: Option<Term>,
+    },
+    /// One that it reads back: row and, of a vertex, its number.
+    RowRead {
+        op: Op,
+        row: Term,
+        vertex: Option<Term>,
     },
     /// The wait for these writes.
     RowsDone,
@@ -93,9 +101,16 @@ impl Effect {
             | (EffectKind::Access(a), EffectKind::Samples { .. }) => a.asks_samples(),
             (EffectKind::Samples { .. } | EffectKind::Tile { .. }, EffectKind::Samples { .. })
             | (EffectKind::Samples { .. } | EffectKind::Tile { .. }, EffectKind::Tile { .. }) => true,
-            (EffectKind::Row { row: a, .. }, EffectKind::Row { row: b, .. }) => a == b,
-            (EffectKind::Row { .. } | EffectKind::RowsDone, EffectKind::RowsDone)
-            | (EffectKind::RowsDone, EffectKind::Row { .. }) => true,
+            // Rows that are the same in all lanes are known: one term is one row.
+            (
+                EffectKind::Row { op: Op::Stvpmv, row: a, .. },
+                EffectKind::Row { op: Op::Stvpmv, row: b, .. },
+            ) => a == b,
+            (EffectKind::RowRead { .. }, EffectKind::RowRead { .. }) => false,
+            (
+                EffectKind::Row { .. } | EffectKind::RowRead { .. } | EffectKind::RowsDone,
+                EffectKind::Row { .. } | EffectKind::RowRead { .. } | EffectKind::RowsDone,
+            ) => true,
             _ => false,
         }
     }
@@ -189,8 +204,8 @@ pub(super) fn run(mir: &Mir<MInst>, target: Target, v: &mut Values) -> Result<So
         blocks: Vec::with_capacity(p.blocks.len()),
         payload: Vec::new(),
     };
-    for (n, info) in p.vregs.iter().enumerate() {
-        if info.undefined {
+    for (n, undefined) in undefined(p).into_iter().enumerate() {
+        if undefined {
             out.value[n] = Some(v.undefined);
         }
     }
@@ -198,8 +213,10 @@ pub(super) fn run(mir: &Mir<MInst>, target: Target, v: &mut Values) -> Result<So
     for (b, block) in p.blocks.iter().enumerate() {
         let id = Block(b as u32);
         for (k, param) in block.params.iter().enumerate() {
-            let t = parameter(mir, v, &out.value, id, k);
-            out.value[param.0 as usize] = Some(t);
+            if out.value[param.0 as usize].is_none() {
+                let t = parameter(mir, v, &out.value, id, k);
+                out.value[param.0 as usize] = Some(t);
+            }
         }
         let mut behaviour = Behaviour {
             effects: Vec::new(),
@@ -225,6 +242,26 @@ pub(super) fn run(mir: &Mir<MInst>, target: Target, v: &mut Values) -> Result<So
         out.blocks.push(behaviour);
     }
     Ok(out)
+}
+
+/// By virtual register: it is undefined on every way to it. A parameter is where nothing but undefined values and
+/// parameters like it are brought, round a loop too: what is only handed on there may be in no place at all.
+fn undefined(p: &Program) -> Vec<bool> {
+    let mut is: Vec<bool> = p.vregs.iter().map(|v| v.undefined).collect();
+    p.blocks.iter().flat_map(|b| &b.params).for_each(|v| is[v.0 as usize] = true);
+    // Parameters of the first block arrive from outside.
+    p.blocks.iter().take(1).flat_map(|b| &b.params).for_each(|v| is[v.0 as usize] = false);
+    let mut again = true;
+    while std::mem::take(&mut again) {
+        for e in p.blocks.iter().flat_map(|b| &b.succs) {
+            for (param, arg) in p.blocks[e.to.0 as usize].params.iter().zip(&e.args) {
+                if !is[arg.0 as usize] && std::mem::replace(&mut is[param.0 as usize], false) {
+                    again = true;
+                }
+            }
+        }
+    }
+    is
 }
 
 /// A parameter is a value of its own, unless every edge brings the same one.
@@ -539,6 +576,7 @@ fn instruction(
             results.push(graphics::varying(v, how, i, id, &mut uses)?);
         }
         MInst::VertexOutput { .. }
+        | MInst::RowRead { .. }
         | MInst::VertexWait
         | MInst::SetSamples { .. }
         | MInst::MaskSamples

@@ -126,6 +126,9 @@ fn two(of: &mut dyn FnMut(Term) -> Term, [a, b]: [Term; 2]) -> [Term; 2] {
     [of(a), of(b)]
 }
 
+/// Choices by one condition inside of each other that a normal form looks through. Equal values can make a ring of them.
+const MAX_CHOICES: usize = 8;
+
 /// The expressions of one comparison.
 pub(super) struct Values {
     pub terms: Terms<Value>,
@@ -334,14 +337,21 @@ impl Values {
                     Some(inner) => (inner, b, a),
                     None => (c, a, b),
                 };
-                // A choice by the same condition, or by its inverse.
-                let inner = |t: Term, side: usize| {
-                    let same = self.forms(t).find_map(|form| match form {
-                        Choice(d, ab) if self.name(d) == c => Some(ab[side]),
-                        Choice(d, ab) if self.is_not(self.name(d)) == Some(c) => Some(ab[1 - side]),
-                        _ => None,
-                    });
-                    same.map_or(t, |t| self.name(t))
+                // A choice by the same condition, or by its inverse, and one inside of that: what stands for a part may
+                // be a choice again.
+                let inner = |mut t: Term, side: usize| {
+                    for _ in 0..MAX_CHOICES {
+                        let same = self.forms(t).find_map(|form| match form {
+                            Choice(d, ab) if self.name(d) == c => Some(ab[side]),
+                            Choice(d, ab) if self.is_not(self.name(d)) == Some(c) => Some(ab[1 - side]),
+                            _ => None,
+                        });
+                        match same.map(|same| self.name(same)) {
+                            Some(same) if same != t => t = same,
+                            _ => break,
+                        }
+                    }
+                    t
                 };
                 (a, b) = (inner(a, 0), inner(b, 1));
                 if a == b {
@@ -393,7 +403,7 @@ impl Values {
             Spread(true, _) | One(Op::Ballot | Op::Bcastf | Op::Alleq | Op::Allfeq, ..) => true,
             Undefined | Payload(_) | Param(..) | Loaded(..) | Samples(..) | Unknown(..) | Zero(_) => false,
             // One row, but a column for each lane (12.3).
-            One(op, ..) if op.is_vpm_read() => false,
+            One(op, ..) | Two(op, ..) if op.is_vpm_read() => false,
             v => v.children().iter().all(|&c| self.is_uniform(c)),
         }
     }

@@ -28,6 +28,10 @@ pub(super) const REGISTERS: usize = 72;
 pub(super) const FLAG_A: usize = 70;
 const FLAG_B: usize = 71;
 
+/// Places behind the spill slots that no word reads: the sides of exchanges under way at the end of a block, two each. What
+/// is known to be equal to a side may be known from that register alone, which holds an exclusive or just then.
+pub(super) const SIDES: usize = 4;
+
 /// A place that holds a predicate.
 pub(super) fn is_flag(place: usize) -> bool {
     place == FLAG_A || place == FLAG_B
@@ -36,7 +40,7 @@ pub(super) fn is_flag(place: usize) -> bool {
 /// What is known between blocks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct State {
-    /// What the machine code has in every register and flag, and in every spill slot.
+    /// What the machine code has in every register and flag, in every spill slot, and as the sides of exchanges.
     pub places: Vec<Facts>,
     /// Position in the uniform stream.
     pub uniform: usize,
@@ -201,6 +205,7 @@ pub(super) fn run(
     };
     let leave = m.all(range)?;
     m.finish(&leave)?;
+    m.keep_sides();
     let Machine { v, s, places, .. } = m;
     places.iter().for_each(|&t| v.complete(t));
     s.places = places.into_iter().map(|t| v.leave(t)).collect();
@@ -293,6 +298,16 @@ impl Machine<'_> {
         Ok(())
     }
 
+    /// What exchanges under way are made from, so that it is remembered behind the block.
+    fn keep_sides(&mut self) {
+        let ends = self.places.len() - SIDES;
+        let sides: SmallVec<[Term; SIDES]> =
+            self.places[..ends].iter().filter_map(|&t| self.v.sides(t)).flatten().take(SIDES).collect();
+        for n in 0..SIDES {
+            self.places[ends + n] = sides.get(n).copied().unwrap_or_else(|| self.unknown());
+        }
+    }
+
     /// A TMU operation has begun and not been started.
     fn is_open(&self) -> bool {
         !self.data.is_empty() || !self.texture.is_empty() || !self.coordinates.is_empty()
@@ -366,7 +381,7 @@ impl Machine<'_> {
         // Helpers of a live quad count (docs/graphics.md).
         let ignored = match self.p.stage {
             Stage::Fragment => MsfIgnore::Quads,
-            Stage::Compute | Stage::Vertex => MsfIgnore::Lanes,
+            _ => MsfIgnore::Lanes,
         };
         if !lane0 && b.msfign != ignored {
             return self.stop("a branch that asks other lanes");
@@ -567,7 +582,8 @@ impl Machine<'_> {
                     Rtop::Lost => self.unknown(),
                 }
             }
-            Op::Msf | Op::Setmsf | Op::LdvpmvIn | Op::Stvpmv | Op::Vpmwt => self.of_stage(p, cond, &s)?,
+            Op::Msf | Op::Setmsf | Op::Vpmwt => self.of_stage(p, cond, &s)?,
+            op if op.is_vpm_read() || op.is_vpm_write() => self.of_stage(p, cond, &s)?,
             op if op.has_effect() || !is_made(self.p.stage, op) || op == Op::Nop => {
                 return self.stop(format!("{} is not made", op.name()));
             }

@@ -19,7 +19,7 @@ use self::flags::Flags;
 use self::tmu::config;
 use super::FinishError;
 use super::uop::{self, Kind, Origin, UOp, dest, mov, source, under};
-use crate::instr::{Cond, Dest, Loc, Op, Pack, Part, Signals, Source, Unpack, Version};
+use crate::instr::{Cond, Dest, Loc, Op, Part, Signals, Source, Unpack, Version};
 use crate::magic;
 use crate::mops::{MInst, MemClass, Src, TmuType, When};
 use kempe_ir::io::Interpolation;
@@ -172,6 +172,15 @@ impl<'a> Expander<'a> {
         }
         if alloc.edits.iter().any(|(_, e)| matches!(e, Edit::Spill { .. })) {
             all_stores.0 |= MemClass::SPILL.0;
+        }
+        for (_, edit) in &alloc.edits {
+            // It reads its inputs once more, later than any instruction that names them.
+            if let &Edit::Repeat { inst, .. } = edit {
+                for o in mir.operands(inst).iter().filter(|o| o.kind == OperandKind::Use) {
+                    uses[o.vreg.0 as usize] += 1;
+                    last_use[o.vreg.0 as usize] = u32::MAX;
+                }
+            }
         }
         let mut unused = vec![false; p.operands.len()];
         for &o in &alloc.unused_defs {
@@ -446,18 +455,9 @@ impl<'a> Expander<'a> {
                 let cond = test.map(|t| self.test(&t, &mut uses));
                 let s = [uses.take(src[0]), uses.take(src[1])];
                 let (vreg, to, _) = def(&defs)?;
-                // Rule 9: `fmax x, x` has no operand order that encodes it; the smaller of x and x is the same.
-                let op = if op == Op::Fmax && s[0] == s[1] && unpack[0] == unpack[1] { Op::Fmin } else { op };
                 let part = Part { op, dest: dest(to), pack, src: s, unpack, cond, push: None, update: None };
-                let is_move = (op == Op::Mov || op == Op::Fmov)
-                    && pack == Pack::None
-                    && unpack[0] == Unpack::None
-                    && s[0] == source(to);
-                if !is_move {
-                    self.emit_part(part);
-                    if uop::is_plain(&part) {
-                        self.holds[reg(to)] = Some(vreg);
-                    }
+                if self.alu(part, to) && uop::is_plain(&part) {
+                    self.holds[reg(to)] = Some(vreg);
                 }
             }
             MInst::Select { test, src, unpack } => {
@@ -598,9 +598,14 @@ impl<'a> Expander<'a> {
                 let w = (how == Interpolation::Smooth).then(|| uses.next());
                 self.varying(how, w, def(&defs)?);
             }
-            MInst::VertexOutput { src } => {
+            MInst::VertexOutput { op, src, test, .. } => {
+                let cond = test.map(|t| self.test(&t, &mut uses));
                 let s = [uses.take(src[0]), uses.take(src[1])];
-                self.emit_part(Part::new(Op::Stvpmv, Dest::NOP, s[0], s[1]));
+                self.emit_part(under(Part::new(op, Dest::NOP, s[0], s[1]), cond));
+            }
+            MInst::RowRead { op, src } => {
+                let s = [uses.take(src[0]), uses.take(src[1])];
+                self.emit_part(Part::new(op, dest(def(&defs)?.1), s[0], s[1]));
             }
             MInst::VertexWait => {
                 self.emit_part(Part::new(Op::Vpmwt, Dest::NOP, Source::None, Source::None));

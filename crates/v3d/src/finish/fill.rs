@@ -83,10 +83,18 @@ fn live(version: Version, bodies: &[Body]) -> Vec<Set> {
     let mut effect: Vec<(Set, Set)> = Vec::with_capacity(bodies.len());
     for b in bodies {
         let (mut reads, mut kills) = (0, 0);
-        for s in &b.slots {
+        // A block that asks the question of the one before may have nothing but the branch that reads the flag.
+        let asks = b.branch.as_ref().filter(|j| j.branch.cond != BranchCond::Always).map(|j| j.at);
+        if asks == Some(0) {
+            reads |= FLAGS;
+        }
+        for (n, s) in b.slots.iter().enumerate() {
             let a = access(version, s);
             reads |= a.reads & !kills;
             kills |= a.kills;
+            if asks == Some(n + 1) {
+                reads |= FLAGS & !kills;
+            }
         }
         effect.push((reads, kills));
     }

@@ -9,6 +9,7 @@
 //! * Shared variables: with the place of the work-group in the shared memory (reference section 12.6).
 //! * Private variables: counted in scratch bytes, sixteen for each byte of the source, without the base: dword k
 //!   of a lane is 64 * k behind the first one (reference section 12.6). The base is added at the access.
+//! * Physical pointers: the low word of what the source holds in 64 bits; the chip's addresses have 32.
 //! * Push constants: without the base, because accesses at a constant offset come from the uniform stream.
 
 use super::emit::Once;
@@ -35,9 +36,14 @@ const MAX_RESOURCE_ELEMENTS: u32 = 32;
 /// How many additions of a constant to an index are looked through.
 const MAX_INDEX_STEPS: usize = 4;
 
+/// The space that accesses are made in: a physical pointer is an address like those of buffers.
+pub(super) fn machine_space(space: Space) -> Space {
+    if space == Space::Global { Space::Storage } else { space }
+}
+
 impl Addr {
     pub fn dynamic(space: Space, sum: Value) -> Addr {
-        Addr { space, sum: Some(sum), offset: 0 }
+        Addr { space: machine_space(space), sum: Some(sum), offset: 0 }
     }
 
     pub fn plus(self, bytes: u32) -> Addr {
@@ -53,16 +59,9 @@ impl Lower<'_> {
             Space::Push => None,
             Space::Constant => Some(self.e.uniform(UniformWord::ConstantAddr)),
             Space::Shared => Some(self.shared_base()?),
-            Space::Storage | Space::Uniform => Some(self.e.i(0)),
-            Space::Global => return self.no_global(),
+            Space::Storage | Space::Uniform | Space::Global => Some(self.e.i(0)),
         };
-        Ok(Addr { space, sum, offset: at })
-    }
-
-    pub fn no_global<T>(&self) -> Result<T> {
-        self.error(
-            "memory reached through 64-bit addresses is not supported: the hardware has 32-bit addresses",
-        )
+        Ok(Addr { space: machine_space(space), sum, offset: at })
     }
 
     /// The pointer as a word that can be passed on (see the head of this file for what it counts).
@@ -210,7 +209,7 @@ impl Lower<'_> {
         let elements = self.m.resources.get(res).map_or(0, |r| r.elements);
         if elements == 0 || elements > MAX_RESOURCE_ELEMENTS {
             return self.error(format!(
-                "an array of {} resources is indexed with a variable; at most {MAX_RESOURCE_ELEMENTS} are supported",
+                "an array of {} resources is indexed with a variable: each is an address of its own, so it needs a size of at most {MAX_RESOURCE_ELEMENTS}",
                 if elements == 0 { "an unknown number of".to_owned() } else { elements.to_string() }
             ));
         }

@@ -94,8 +94,9 @@ pub fn check(m: &Module) -> Result<(), String> {
                         (Op::ImageStore, form) => form == TexelForm::Words,
                         (_, form) => form != TexelForm::Words,
                     };
-                    let atomic =
-                        !matches!(imm.atomic, Some(AtomicOp::Load | AtomicOp::Store | AtomicOp::Fadd));
+                    let atomic = imm.atomic.is_none_or(|op| {
+                        op.float().is_none() && !matches!(op, AtomicOp::Load | AtomicOp::Store)
+                    });
                     let words = inst.op == Op::ImageLoad || ty == Type::I32;
                     element && form && atomic && words
                 }
@@ -117,7 +118,7 @@ pub fn check(m: &Module) -> Result<(), String> {
                         Builtin::LaneId | Builtin::ThreadId | Builtin::PointCoord(_) | Builtin::PrimitiveId
                     )
                 ),
-                Op::Input | Op::Output => matches!(ty, Type::I32 | Type::F32),
+                Op::Input | Op::Output | Op::ReadOutput => matches!(ty, Type::I32 | Type::F32),
                 Op::Demote | Op::IsHelper => true,
                 Op::Ddx | Op::Ddy => ty == Type::F32,
                 _ => false,

@@ -2,7 +2,7 @@
 
 use super::address::Addr;
 use super::{Half, Lower, Rep, Result};
-use kempe_ir::{InstData, Op, Space, Type, Value};
+use kempe_ir::{InstData, Op, Type, Value};
 
 impl Lower<'_> {
     pub fn conversion(&mut self, inst: &InstData) -> Result<()> {
@@ -122,7 +122,6 @@ impl Lower<'_> {
         Ok(match (rep, to) {
             (Rep::One(v), Type::I32 | Type::F32) if from != Type::Bool => Rep::One(self.e.bitcast(to, v)),
             (Rep::Addr(a), Type::I32) => Rep::One(self.pointer_value(a)),
-            (_, Type::Ptr(Space::Global)) => return self.no_global(),
             (Rep::One(v), Type::Ptr(space)) if from == Type::I32 => Rep::Addr(Addr::dynamic(space, v)),
             (Rep::Addr(a), Type::Ptr(space)) => {
                 let v = self.pointer_value(a);

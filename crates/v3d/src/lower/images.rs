@@ -254,9 +254,9 @@ impl Lower<'_> {
                 self.image_inst(Op::ImageStore, Type::I32, a, imm, &data, &[]);
                 self.e.i(0)
             }
-            AtomicOp::Fadd => match data.first() {
-                Some(&d) => self.image_fadd(a, component, d),
-                None => return self.error("an atomic addition without an operand"),
+            AtomicOp::Fadd | AtomicOp::Fmin | AtomicOp::Fmax => match data.first() {
+                Some(&d) => self.image_float(op.float().unwrap_or(Op::Fadd), a, component, d),
+                None => return self.error("an atomic operation without an operand"),
             },
             _ => self.image_raw_atomic(a, op, &data),
         };
@@ -281,16 +281,16 @@ impl Lower<'_> {
         self.e.func.insts[i].results[0]
     }
 
-    /// Adds a float as [`Lower::atomic`] does in memory.
-    fn image_fadd(&mut self, a: &Access, component: Type, data: Value) -> Value {
+    /// Computes with a float as [`Lower::atomic`] does in memory.
+    fn image_float(&mut self, op: Op, a: &Access, component: Type, data: Value) -> Value {
         let first = self.image_word(a, component);
         let header = self.append_block();
         let old = self.e.param(header, Type::I32);
         self.e.jump(header, &[first]);
         self.e.switch_to(header);
         let (value, data) = (self.e.bitcast(Type::F32, old), self.e.bitcast(Type::F32, data));
-        let sum = self.e.fadd(value, data);
-        let new = self.e.bitcast(Type::I32, sum);
+        let new = self.e.float(op, &[value, data]);
+        let new = self.e.bitcast(Type::I32, new);
         let seen = self.image_raw_atomic(a, AtomicOp::CompareExchange, &[old, new]);
         let done = self.e.ieq(seen, old);
         let rest = self.append_block();

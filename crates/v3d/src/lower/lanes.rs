@@ -11,7 +11,7 @@
 //!   nothing, bring the word of every lane by a shuffle and combine them in the same order as the steps over all lanes
 //!   would ([`kempe_ir::eval::reduce`]).
 //!
-//! Left out: nothing but 64-bit floats, which the hardware has not.
+//! 64-bit floats come as integers, their reductions spelled out ([`kempe_opt::double`]).
 
 use super::emit::{Known, low_mask};
 use super::{Lower, Rep, Result};
@@ -20,7 +20,7 @@ use kempe_ir::{Builtin, Flags, Imm, InstData, Op, ReduceImm, ReduceKind, Type, V
 use smallvec::SmallVec;
 
 /// Lanes of a batch.
-const LANES: u32 = 16;
+pub(super) const LANES: u32 = 16;
 
 impl Lower<'_> {
     /// Where all lanes are known to run together; only asked for when there is an operation between lanes.

@@ -17,7 +17,7 @@
 //!
 //! Left out: 64-bit and narrow atomics, and 64-bit addresses: errors.
 
-use super::address::{Addr, PRIVATE_SCALE};
+use super::address::{Addr, PRIVATE_SCALE, machine_space};
 use super::emit::{low_mask, words};
 use super::{Half, Lower, Origin, Rep, Result};
 use crate::instr::Version;
@@ -37,8 +37,7 @@ const BLOCK: u32 = 16;
 impl Lower<'_> {
     fn mem_imm(&self, inst: &InstData) -> Result<MemImm> {
         match inst.imm {
-            Imm::Mem(mem) if mem.space == Space::Global => self.no_global(),
-            Imm::Mem(mem) => Ok(mem),
+            Imm::Mem(mem) => Ok(MemImm { space: machine_space(mem.space), ..mem }),
             _ => self.error(format!("`{}` without its immediate", inst.op.name())),
         }
     }
@@ -135,7 +134,6 @@ impl Lower<'_> {
                 let loaded = self.load_words(Type::I32, mem, addr, 2 * count);
                 loaded.chunks_exact(2).map(|w| Rep::Pair(w[0], w[1])).collect()
             }
-            Type::Ptr(Space::Global) => return self.no_global(),
             Type::Ptr(space) => {
                 let loaded = self.load_words(Type::I32, mem, addr, count);
                 loaded.into_iter().map(|w| Rep::Addr(Addr::dynamic(space, w))).collect()
@@ -349,9 +347,7 @@ impl Lower<'_> {
 
     pub fn atomic(&mut self, inst: &InstData) -> Result<()> {
         let Imm::Atomic(imm) = inst.imm else { return self.error("`atomic` without its immediate") };
-        if imm.space == Space::Global {
-            return self.no_global();
-        }
+        let imm = AtomicImm { space: machine_space(imm.space), ..imm };
         if !matches!(inst.ty, Type::I32 | Type::F32) {
             return self.error(format!(
                 "atomic operations on {} are not supported: the hardware has 32-bit ones only",
@@ -371,9 +367,10 @@ impl Lower<'_> {
                 self.e.store(inst.ty, mem, at, &[data]);
                 self.e.constant(inst.ty, 0)
             }
-            AtomicOp::Fadd => {
+            AtomicOp::Fadd | AtomicOp::Fmin | AtomicOp::Fmax => {
                 let data = self.arg_one(inst, 1)?;
-                self.atomic_fadd(imm.space, mem, at, data)
+                let float = imm.op.float().unwrap_or(Op::Fadd);
+                self.atomic_float(float, imm.space, mem, at, data)
             }
             op => {
                 if inst.ty == Type::F32 && !matches!(op, AtomicOp::Exchange | AtomicOp::CompareExchange) {
@@ -400,16 +397,16 @@ impl Lower<'_> {
         self.e.func.insts[i].results[0]
     }
 
-    /// Adds a float: take the old value, add, try to exchange, until nobody was faster.
-    fn atomic_fadd(&mut self, space: Space, mem: MemImm, at: Value, data: Value) -> Value {
+    /// Computes with a float: take the old value, compute, try to exchange, until nobody was faster.
+    fn atomic_float(&mut self, op: Op, space: Space, mem: MemImm, at: Value, data: Value) -> Value {
         let first = self.e.load(Type::I32, mem, at)[0];
         let header = self.append_block();
         let old = self.e.param(header, Type::I32);
         self.e.jump(header, &[first]);
         self.e.switch_to(header);
         let value = self.e.bitcast(Type::F32, old);
-        let sum = self.e.fadd(value, data);
-        let new = self.e.bitcast(Type::I32, sum);
+        let new = self.e.float(op, &[value, data]);
+        let new = self.e.bitcast(Type::I32, new);
         let seen = self.raw_atomic(AtomicOp::CompareExchange, space, &[at, old, new]);
         let done = self.e.ieq(seen, old);
         let rest = self.append_block();

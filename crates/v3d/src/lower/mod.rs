@@ -15,12 +15,15 @@
 //! * [`images`]: texels and sizes of images; [`samples`]: lookups through samplers; [`elements`]: arrays of
 //!   them
 //! * [`builtins`]: what an invocation knows of itself, and the start state that this is read from
-//! * [`stages`]: inputs and outputs of vertex and fragment programs; [`exits`]: the one place where they end
+//! * [`stages`]: inputs and outputs of graphics programs; [`exits`]: the one place where they end
+//! * [`primitives`]: rows of vertices and patches; [`vertices`]: what a geometry program gives
 //! * [`lanes`]: subgroup operations; [`share`]: may work-groups share batches; [`check()`]: the form that is left
 //!
 //! Facts: reference sections 6.4, 6.5, 12.2, 12.5, 12.6, 13.5; in our words in docs/isa/v3d.md.
 //!
-//! Left out: 64-bit floats, 64-bit atomics: each gives an error that names the place.
+//! 64-bit floats are 64-bit integers when the walk begins (`kempe_opt::double`).
+//!
+//! Left out: 64-bit atomics, which give an error that names the place.
 
 mod address;
 mod builtins;
@@ -35,9 +38,11 @@ mod lanes;
 mod math;
 mod memory;
 mod narrow;
+mod primitives;
 mod samples;
 mod share;
 pub mod stages;
+mod vertices;
 mod wide;
 
 #[cfg(test)]
@@ -89,9 +94,11 @@ pub struct Lowered {
     pub shared_bytes: u32,
     /// Several work-groups may run in one supergroup and share batches.
     pub may_share_batches: bool,
+    /// Physical pointers are there, of which only the low words count.
+    pub low_addresses: bool,
     /// What is right as code but will not work as it stands.
     pub warnings: Vec<String>,
-    /// Of vertex and fragment programs.
+    /// Of programs of graphics stages.
     pub graphics: Option<kempe_mir::Graphics>,
 }
 
@@ -122,15 +129,46 @@ pub fn lower(m: &mut Module, version: Version, shape: &Shape) -> Result<Lowered,
     if m.func.layout.is_empty() {
         return fail("the module has no body".to_owned());
     }
+    match kempe_opt::double::run(m, lanes::LANES) {
+        // What the parts of neighbouring operations have in common is made once.
+        Ok(true) => {
+            kempe_opt::fold::run(m);
+            kempe_opt::gvn::run(m);
+            kempe_opt::dce::run(m);
+        }
+        Ok(false) => {}
+        Err(e) => {
+            let message = format!("{}: the hardware has no 64-bit floats", e.message);
+            return Err(LowerError { message, loc: e.loc, value: None });
+        }
+    }
+    let low_addresses = m.func.values.iter().any(|(_, v)| v.ty == Type::Ptr(Space::Global));
     let graphics = m.stage != Stage::Compute;
     if graphics {
-        exits::run(m);
+        if shape.binning && m.stage.takes_primitives() {
+            primitives::positions_only(m);
+        }
+        match m.stage {
+            Stage::Geometry => vertices::run(m),
+            // They give what they give where it stands.
+            Stage::TessControl => {
+                kempe_opt::ssa::run(m);
+            }
+            _ => exits::run(m),
+        }
     }
     let src = std::mem::take(&mut m.func);
     let mut l = Lower::new(m, &src, version, items);
     l.shape = *shape;
+    if l.m.stage.takes_primitives() {
+        l.start_primitives()?;
+    }
     l.run()?;
-    let rows = std::mem::take(&mut l.rows);
+    let mut known = kempe_mir::Graphics::default();
+    if l.m.stage.takes_primitives() {
+        l.primitive_facts(&mut known);
+    }
+    known.output_rows = std::mem::take(&mut l.rows);
     let (func, private_bytes, shared_bytes) = l.finish();
     m.func = func;
     // Each part of an expansion is made where it is needed, so much is made twice and some for nothing.
@@ -144,13 +182,13 @@ pub fn lower(m: &mut Module, version: Version, shape: &Shape) -> Result<Lowered,
     debug_assert_eq!(check(m), Ok(()));
     let may_share_batches = !graphics && share::may_share_batches(m);
     let graphics = match graphics {
-        true => match stages::facts(m, shape, rows) {
+        true => match stages::facts(m, shape, known) {
             Ok(facts) => Some(facts),
             Err(message) => return fail(message),
         },
         false => None,
     };
-    Ok(Lowered { private_bytes, shared_bytes, may_share_batches, warnings, graphics })
+    Ok(Lowered { private_bytes, shared_bytes, may_share_batches, low_addresses, warnings, graphics })
 }
 
 /// What a source value has become.
@@ -207,8 +245,10 @@ struct Lower<'a> {
     shape: Shape,
     /// What the program gives when it returns.
     outputs: std::collections::BTreeMap<(kempe_ir::io::Slot, u8), Value>,
-    /// What the rows of a vertex program's outputs hold.
+    /// What the rows of a vertex program's outputs hold, or those of each vertex that the program gives.
     rows: Vec<kempe_mir::VertexRow>,
+    /// Of geometry and tessellation.
+    interface: primitives::Interface,
     /// The source block that is being lowered.
     from: Block,
     /// The instruction that is being lowered.
@@ -237,6 +277,7 @@ impl<'a> Lower<'a> {
             shape: Shape::default(),
             outputs: Default::default(),
             rows: Vec::new(),
+            interface: Default::default(),
             from: Block(0),
             at: Loc(0),
             name: None,
@@ -421,8 +462,9 @@ impl<'a> Lower<'a> {
         }
     }
 
+    /// [`kempe_opt::double`] leaves none.
     fn no_f64<T>(&self) -> Result<T> {
-        self.error("64-bit floats are not supported: the hardware has none")
+        self.error("a 64-bit float that is not an integer yet")
     }
 
     /// Starts a new block behind the current one; the caller has ended or will end the current one.
@@ -437,9 +479,6 @@ impl<'a> Lower<'a> {
         self.at = inst.loc;
         self.e.loc = inst.loc;
         self.name = inst.results.first().copied();
-        if inst.ty == Type::F64 || inst.args.iter().any(|&a| self.src.ty(a) == Type::F64) {
-            return self.no_f64();
-        }
         match inst.op {
             Op::Const => self.constant(inst),
             Op::Undef => self.undef(inst),
@@ -464,8 +503,12 @@ impl<'a> Lower<'a> {
                 self.image(inst)
             }
             Op::Sample | Op::SampleImplicit => self.sample(inst),
+            Op::Barrier if self.m.stage == Stage::TessControl => self.patch_barrier(inst),
             Op::Barrier | Op::Fence | Op::Payload => self.copy(inst),
             Op::Builtin => self.builtin(inst),
+            Op::Input | Op::ReadOutput if self.m.stage.takes_primitives() => self.input_row(inst),
+            Op::Output if self.m.stage == Stage::TessControl => self.control_output(inst),
+            Op::EmitVertex => self.emit_vertex(inst),
             Op::Input => self.input(inst),
             Op::Output => self.output(inst),
             Op::Demote | Op::IsHelper => self.copy(inst),

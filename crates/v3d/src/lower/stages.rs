@@ -1,4 +1,4 @@
-//! Inputs and outputs of vertex and fragment programs (`docs/graphics.md`; reference 12.1, 12.3, 12.4, 13.5).
+//! Inputs and outputs of programs of graphics stages (`docs/graphics.md`; reference 12.1, 12.3, 12.4, 13.5).
 //!
 //! Inputs are taken at the start, each once. Outputs have been brought to the end ([`super::exits`]); they are noted as they
 //! come and given together when the program returns.
@@ -16,7 +16,7 @@ pub use kempe_ir::io::start;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Shape {
     pub state: PipelineState,
-    /// A vertex program that gives positions only.
+    /// A program before the rasteriser that gives positions only.
     pub binning: bool,
 }
 
@@ -36,6 +36,11 @@ fn targets(version: Version) -> u8 {
     }
 }
 
+/// What a stage before the rasteriser hands on to the fragment program.
+fn is_handed_on(slot: Slot) -> bool {
+    matches!(slot, Slot::Location(_) | Slot::ClipDistance | Slot::CullDistance | Slot::PrimitiveId)
+}
+
 /// Scalars of the interface of a stage (reference section 1).
 const MAX_SCALARS: usize = 64;
 
@@ -53,8 +58,11 @@ impl Lower<'_> {
     pub fn input(&mut self, inst: &InstData) -> Result<()> {
         let Imm::Io(io) = inst.imm else { return self.error("an input without its place") };
         let r = self.result(inst)?;
-        if matches!(io.slot, Slot::Layer | Slot::ViewportIndex) {
-            return self.error("layers and viewports as inputs are not supported yet");
+        if io.slot == Slot::ViewportIndex {
+            // There is one viewport.
+            let first = self.e.i(0);
+            self.set_one(r, first);
+            return Ok(());
         }
         // A whole word, whatever is wanted of it.
         let word = match inst.ty {
@@ -86,19 +94,42 @@ impl Lower<'_> {
         if io.index != 0 {
             return Ok(());
         }
-        if matches!(io.slot, Slot::Layer | Slot::ViewportIndex) {
-            return self.error("layers and viewports are not chosen by vertex shaders here");
+        match io.slot {
+            Slot::ViewportIndex => {
+                return self.error("a viewport cannot be chosen: the hardware has one");
+            }
+            Slot::Layer if self.m.stage != Stage::Geometry => {
+                return self
+                    .error("only geometry shaders choose a layer: the hardware takes it from their output");
+            }
+            _ => {}
         }
         let undefined = self.src.def_inst(arg).is_some_and(|i| self.src.insts[i].op == Op::Undef);
         if undefined {
             return Ok(());
         }
-        let v = match self.rep(arg)? {
-            Rep::One(v) => v,
-            Rep::Half(h) => h.exact,
-            _ => return self.error(format!("an output of type {} is not supported yet", inst.ty)),
-        };
+        let v = self.output_value(inst)?;
         self.outputs.insert((io.slot, io.component), v);
+        Ok(())
+    }
+
+    /// The word of an output.
+    pub(super) fn output_value(&mut self, inst: &InstData) -> Result<Value> {
+        let arg = self.arg(inst, 0)?;
+        match self.rep(arg)? {
+            Rep::One(v) => Ok(v),
+            Rep::Half(h) => Ok(h.exact),
+            _ => self.error(format!("an output of type {} is not supported yet", inst.ty)),
+        }
+    }
+
+    /// The invocations of a patch run together: what is left of a barrier is the order of memory.
+    pub(super) fn patch_barrier(&mut self, inst: &InstData) -> Result<()> {
+        if let Imm::Barrier(b) = inst.imm
+            && b.storage
+        {
+            self.e.inst(Op::Fence, inst.ty, Flags::NONE, inst.imm, &[], &[]);
+        }
         Ok(())
     }
 
@@ -111,10 +142,19 @@ impl Lower<'_> {
     pub fn give_outputs(&mut self) -> Result<()> {
         let outputs = std::mem::take(&mut self.outputs);
         match self.m.stage {
-            Stage::Compute => Ok(()),
+            Stage::Compute | Stage::TessControl => Ok(()),
             Stage::Fragment => self.fragment_outputs(&outputs),
-            Stage::Vertex => {
+            Stage::Vertex | Stage::TessEval => {
                 self.vertex_outputs(&outputs);
+                Ok(())
+            }
+            Stage::Geometry => {
+                // The number of vertices.
+                for (&(slot, component), &v) in &outputs {
+                    if matches!(slot, Slot::Row(_)) {
+                        self.give(IoImm::new(slot, component), v);
+                    }
+                }
                 Ok(())
             }
         }
@@ -138,9 +178,40 @@ impl Lower<'_> {
     }
 
     fn vertex_outputs(&mut self, outputs: &BTreeMap<(Slot, u8), Value>) {
-        let mut rows: Vec<(VertexRow, Value)> = Vec::new();
         // Nobody looks at what is drawn without a position.
         let placed = outputs.keys().any(|k| k.0 == Slot::Position);
+        let rows = self.vertex_rows(outputs);
+        for (n, &(row, v)) in rows.iter().enumerate() {
+            if placed || matches!(row, VertexRow::Varying(..) | VertexRow::PointSize) {
+                self.give(IoImm::new(Slot::Row(n.min(255) as u16), 0), v);
+            }
+        }
+        self.rows = rows.into_iter().map(|r| r.0).collect();
+    }
+
+    /// What the rows of a vertex hold (reference 12.3), for outputs that are written.
+    pub(super) fn vertex_layout(&self, written: &BTreeSet<(Slot, u8)>) -> Vec<VertexRow> {
+        let mut rows: Vec<VertexRow> = Vec::new();
+        if self.shape.binning {
+            rows.extend((0..4).map(VertexRow::Clip));
+        }
+        rows.extend((0..2).map(VertexRow::Screen));
+        if !self.shape.binning {
+            rows.extend([VertexRow::Depth, VertexRow::ReciprocalW]);
+        }
+        if self.shape.state.points {
+            rows.push(VertexRow::PointSize);
+        }
+        if !self.shape.binning {
+            let handed_on = written.iter().filter(|w| is_handed_on(w.0));
+            rows.extend(handed_on.map(|&(slot, component)| VertexRow::Varying(slot, component)));
+        }
+        rows
+    }
+
+    /// The same with the values of one vertex.
+    pub(super) fn vertex_rows(&mut self, outputs: &BTreeMap<(Slot, u8), Value>) -> Vec<(VertexRow, Value)> {
+        let mut rows: Vec<(VertexRow, Value)> = Vec::new();
         let position: Vec<Value> = (0..4)
             .map(|k| match outputs.get(&(Slot::Position, k)) {
                 Some(&v) => v,
@@ -185,17 +256,12 @@ impl Lower<'_> {
         }
         if !self.shape.binning {
             for (&(slot, component), &v) in outputs {
-                if matches!(slot, Slot::Location(_) | Slot::ClipDistance | Slot::CullDistance) {
+                if is_handed_on(slot) {
                     rows.push((VertexRow::Varying(slot, component), v));
                 }
             }
         }
-        for (n, &(row, v)) in rows.iter().enumerate() {
-            if placed || matches!(row, VertexRow::Varying(..) | VertexRow::PointSize) {
-                self.give(IoImm::new(Slot::Row(n.min(255) as u8), 0), v);
-            }
-        }
-        self.rows = rows.into_iter().map(|r| r.0).collect();
+        rows
     }
 
     /// A product that does without a factor of 1, and is 0 where one is.
@@ -209,11 +275,22 @@ impl Lower<'_> {
 
     /// A built-in of a graphics stage.
     pub fn stage_builtin(&mut self, b: Builtin) -> Result<Value> {
-        let fragment = self.m.stage == Stage::Fragment;
+        let (fragment, vertex) = (self.m.stage == Stage::Fragment, self.m.stage == Stage::Vertex);
+        let primitives = self.m.stage.takes_primitives();
         Ok(match b {
-            Builtin::VertexIndex if !fragment => self.start(start::VERTEX),
-            Builtin::BaseInstance if !fragment => self.start(start::BASE_INSTANCE),
-            Builtin::InstanceIndex if !fragment => {
+            Builtin::PrimitiveId if primitives => self.start(start::PRIMITIVE),
+            Builtin::InvocationId if self.m.stage == Stage::Geometry && self.m.primitive.invocations == 1 => {
+                self.e.i(0)
+            }
+            Builtin::InvocationId if self.m.stage == Stage::TessControl && self.m.primitive.vertices == 1 => {
+                self.e.i(0)
+            }
+            Builtin::InvocationId if primitives => self.start(start::INVOCATION),
+            Builtin::PatchVertices if primitives => self.e.uniform(UniformWord::PatchVertices),
+            Builtin::TessCoord(k @ 0..=2) if primitives => self.start_f32(start::TESS_X + u64::from(k)),
+            Builtin::VertexIndex if vertex => self.start(start::VERTEX),
+            Builtin::BaseInstance if vertex => self.start(start::BASE_INSTANCE),
+            Builtin::InstanceIndex if vertex => {
                 let (instance, base) = (self.start(start::INSTANCE), self.start(start::BASE_INSTANCE));
                 self.e.add(instance, base)
             }
@@ -233,6 +310,7 @@ impl Lower<'_> {
                 self.e.is_zero(facing)
             }
             Builtin::SampleId if fragment => self.start(start::SAMPLE),
+            Builtin::SampleCount if fragment => self.e.i(self.shape.state.samples.into()),
             Builtin::SampleMaskIn if fragment => {
                 let samples = self.start(start::SAMPLES);
                 if self.shape.state.samples == 1 {
@@ -259,9 +337,9 @@ impl Lower<'_> {
     }
 }
 
-/// What a driver must know of a lowered graphics module. `rows` are what its vertex outputs hold.
-pub(super) fn facts(m: &Module, shape: &Shape, rows: Vec<VertexRow>) -> Result<Graphics, String> {
-    let mut out = Graphics { binning: shape.binning, output_rows: rows, ..Graphics::default() };
+/// What a driver must know of a lowered graphics module, of which the rows are `known`.
+pub(super) fn facts(m: &Module, shape: &Shape, known: Graphics) -> Result<Graphics, String> {
+    let mut out = Graphics { binning: shape.binning, ..known };
     let mut words: BTreeSet<u64> = BTreeSet::new();
     let mut attributes: BTreeMap<u8, u8> = BTreeMap::new();
     let mut colors: BTreeMap<u8, (u8, bool)> = BTreeMap::new();
@@ -278,7 +356,7 @@ pub(super) fn facts(m: &Module, shape: &Shape, rows: Vec<VertexRow>) -> Result<G
                         *n = (*n).max(io.component + 1);
                     }
                 }
-                (Op::Input, Imm::Io(io)) => {
+                (Op::Input, Imm::Io(io)) if m.stage == Stage::Fragment => {
                     centroid |= io.sampling == Sampling::Centroid;
                     out.per_sample |= io.sampling == Sampling::Sample;
                     out.varyings.push(Varying {
@@ -327,6 +405,15 @@ pub(super) fn facts(m: &Module, shape: &Shape, rows: Vec<VertexRow>) -> Result<G
             for (&location, &n) in &attributes {
                 out.input_rows.extend((0..n).map(|component| VertexRow::Attribute { location, component }));
             }
+        }
+        Stage::Geometry | Stage::TessControl | Stage::TessEval => {
+            let rows = [
+                (start::PRIMITIVE, VertexRow::PrimitiveId),
+                (start::TESS_X, VertexRow::TessCoord(0)),
+                (start::TESS_X + 1, VertexRow::TessCoord(1)),
+                (start::TESS_X + 2, VertexRow::TessCoord(2)),
+            ];
+            out.input_rows.extend(rows.iter().filter(|n| words.contains(&n.0)).map(|n| n.1));
         }
         _ => {
             // The implicit ones come first: the primitive, then the point (reference 12.1).

@@ -196,7 +196,9 @@ impl<'a> Emit<'a> {
         let is_move = matches!(data, MInst::Alu { op: Op::Mov | Op::Fmov, test: None, pack: Pack::None, .. })
             && list.len() == 2
             && matches!(data, MInst::Alu { unpack: [Unpack::None, _], .. });
-        self.b.inst(data, &list, clobbers, is_move);
+        let repeat = data.repeat_cost().filter(|_| tied.is_none() && clobbers == regs::NONE);
+        let inst = self.b.inst(data, &list, clobbers, is_move);
+        self.b.mir.program.insts[inst.0 as usize].repeat = repeat;
     }
 
     pub fn terminator(&mut self, data: MInst, uses: &[VReg]) {

@@ -314,7 +314,7 @@ impl Flow {
                 }
             }
             // Each lane has its own; and dead quads of a fragment program load nothing.
-            Op::Input | Op::IsHelper => u32::MAX,
+            Op::Input | Op::ReadOutput | Op::IsHelper => u32::MAX,
             Op::ImageLoad | Op::Sample | Op::SampleImplicit if self.fragment => u32::MAX,
             // Lanes that wait do not take part.
             Op::ImageLoad | Op::Sample if self.partial[at as usize] || self.arm(p, at).is_some() => u32::MAX,

@@ -34,7 +34,8 @@ fn code(op: AtomicOp) -> Option<u32> {
         AtomicOp::And => 8,
         AtomicOp::Or => 9,
         AtomicOp::Xor => 10,
-        AtomicOp::Load | AtomicOp::Store | AtomicOp::Fadd => return None,
+        AtomicOp::Load | AtomicOp::Store => return None,
+        AtomicOp::Fadd | AtomicOp::Fmin | AtomicOp::Fmax => return None,
     })
 }
 

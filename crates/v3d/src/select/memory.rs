@@ -381,7 +381,7 @@ impl Emit<'_> {
                 self.store_words(Type::I32, mem, address, &args[1..]);
                 return;
             }
-            AtomicOp::Fadd => {
+            AtomicOp::Fadd | AtomicOp::Fmin | AtomicOp::Fmax => {
                 self.unsupported(i);
                 return;
             }

@@ -7,7 +7,7 @@ use super::values::{self, Remade};
 use crate::instr::{Op as MOp, Pack, Unpack, small_code};
 use crate::mops::{MInst, Src, Test};
 use crate::regs;
-use kempe_ir::{Inst, InstData, Op, Type, Value};
+use kempe_ir::{Inst, InstData, Op, Stage, Type, Value};
 use kempe_ra::{SetId, VReg};
 use smallvec::SmallVec;
 
@@ -47,6 +47,10 @@ impl Emit<'_> {
             Op::Sample | Op::SampleImplicit => self.lookup(i),
             Op::Barrier | Op::Fence => self.barrier(i),
             Op::Ballot | Op::Shuffle | Op::Reduce => self.lanes(i),
+            Op::Input | Op::ReadOutput if self.p.stage.takes_primitives() => self.input_row(i),
+            Op::Output if self.p.stage.takes_primitives() && self.p.stage != Stage::TessEval => {
+                self.output_row(i);
+            }
             Op::Input => self.input(i),
             Op::Output => self.output(i),
             Op::Demote => self.demote(),

@@ -1,4 +1,4 @@
-//! Inputs, outputs and sample flags of vertex and fragment programs (`docs/graphics.md`; reference 12.1, 12.3, 12.4).
+//! Inputs, outputs and sample flags of programs of graphics stages (`docs/graphics.md`; reference 12.1, 12.3, 12.4).
 //!
 //! Varyings come in the order in which the hardware gives them, behind the entry, all of them. Outputs of a fragment program are a
 //! region at its end: once it has begun, the program may not switch any more, so no memory edit may stand inside.
@@ -10,7 +10,7 @@ use crate::instr::{Op as MOp, Unpack, Version, small_code};
 use crate::lower::stages::start;
 use crate::mops::{Cmp, CmpOp, MInst, Src, Test};
 use crate::regs;
-use kempe_ir::io::{Interpolation, IoImm, Sampling, Slot};
+use kempe_ir::io::{Interpolation, IoImm, Owner, Sampling, Slot};
 use kempe_ir::{Builtin, Imm, Inst, Op, Stage, Value};
 use kempe_mir::{Graphics, Varying, VaryingSource, VertexRow};
 use kempe_ra::{Operand, OperandKind, SetId, VReg};
@@ -84,16 +84,109 @@ impl Emit<'_> {
             for v in varyings {
                 self.varying(v, &inputs, &builtins);
             }
-        } else {
-            let rows = [
+            return;
+        }
+        if p.stage.takes_primitives() && used[start::INVOCATION as usize] {
+            // That it counts in tessellation as it does in geometry is our own assumption (`docs/isa/v3d.md`).
+            let v = self.fresh(regs::ANY);
+            self.push(alu(MOp::Iid, [Src::None; 2], None), &[v], &[], None, regs::NONE);
+            self.payload[start::INVOCATION as usize] = Some(v);
+        }
+        let rows: &[(u64, VertexRow)] = match p.stage.takes_primitives() {
+            true => &[
+                (start::PRIMITIVE, VertexRow::PrimitiveId),
+                (start::TESS_X, VertexRow::TessCoord(0)),
+                (start::TESS_X + 1, VertexRow::TessCoord(1)),
+                (start::TESS_X + 2, VertexRow::TessCoord(2)),
+            ],
+            false => &[
                 (start::INSTANCE, VertexRow::InstanceId),
                 (start::BASE_INSTANCE, VertexRow::BaseInstance),
                 (start::VERTEX, VertexRow::VertexId),
-            ];
-            for (n, row) in rows.into_iter().filter(|r| used[r.0 as usize]) {
-                self.payload[n as usize] = self.vertex_row(row);
-            }
+            ],
+        };
+        for &(n, row) in rows.iter().filter(|r| used[r.0 as usize]) {
+            self.payload[n as usize] = self.vertex_row(row);
         }
+    }
+
+    /// A scalar of a vertex of the primitive or of the patch, given to the program or by it.
+    pub(super) fn input_row(&mut self, i: Inst) {
+        let d = self.data(i);
+        let (Imm::Io(io), Some(&r)) = (d.imm, d.results.first()) else {
+            self.unsupported(i);
+            return;
+        };
+        let (args, back) = (d.args.clone(), d.op == Op::ReadOutput);
+        let (vertex, offset) = match io.owner {
+            Owner::Vertex => (args.first().copied(), args.get(1).copied()),
+            _ => (None, args.first().copied()),
+        };
+        if back {
+            self.wait_for_rows();
+        }
+        let mut uses = Uses::new();
+        let row = self.row_at(io, offset, &mut uses);
+        let (op, src) = match vertex {
+            Some(v) => {
+                let op = if back { MOp::LdvpmgOut } else { MOp::LdvpmgIn };
+                (op, [row, self.src(v, row == Src::Use, &mut uses)])
+            }
+            None => (MOp::Ldvpmp, [row, Src::None]),
+        };
+        let v = self.fresh_for(regs::RF, r);
+        let data = if back { MInst::RowRead { op, src } } else { alu(op, src, None) };
+        self.push(data, &[v], &uses, None, regs::NONE);
+        self.set(r, v);
+        self.defined(r);
+    }
+
+    /// What is read back has been written.
+    fn wait_for_rows(&mut self) {
+        self.push(MInst::VertexWait, &[], &[], None, regs::NONE);
+    }
+
+    /// The row of an access, `offset` behind the named one.
+    fn row_at(&mut self, io: IoImm, offset: Option<Value>, uses: &mut Uses) -> Src {
+        let Slot::Row(first) = io.slot else {
+            self.fail(SelectError::malformed("an access to a vertex or patch that has no row"));
+            return Src::None;
+        };
+        let Some(offset) = offset else { return self.row(u32::from(first), uses) };
+        if first == 0 {
+            uses.push(self.reg(offset));
+            return Src::Use;
+        }
+        let mut sum_uses = Uses::new();
+        let constant = self.row(u32::from(first), &mut sum_uses);
+        let at = usize::from(constant == Src::Use);
+        sum_uses.insert(at, self.reg(offset));
+        let sum = self.fresh(regs::ANY);
+        self.push(alu(MOp::Add, [constant, Src::Use], None), &[sum], &sum_uses, None, regs::NONE);
+        uses.push(sum);
+        Src::Use
+    }
+
+    /// A row that is written where the program says so.
+    pub(super) fn output_row(&mut self, i: Inst) {
+        let d = self.data(i);
+        let (Imm::Io(io), Some(&v)) = (d.imm, d.args.first()) else {
+            self.unsupported(i);
+            return;
+        };
+        let offset = d.args.get(1).copied();
+        let (test, mut uses) = self.guard();
+        let row = self.row_at(io, offset, &mut uses);
+        // One immediate in an instruction: that of the row.
+        let value = self.src(v, row == Src::Use, &mut uses);
+        let op = match (io.owner, offset) {
+            (Owner::Patch, _) => MOp::Stvpmp,
+            (_, Some(_)) => MOp::Stvpmd,
+            (_, None) => MOp::Stvpmv,
+        };
+        let once = self.p.stage == Stage::Geometry;
+        let data = MInst::VertexOutput { op, src: [row, value], test, once };
+        self.push(data, &[], &uses, None, regs::NONE);
     }
 
     /// The sample flags of the lanes, as they are now.
@@ -224,7 +317,8 @@ impl Emit<'_> {
     pub(super) fn give(&mut self) {
         match self.p.stage {
             Stage::Compute => {}
-            Stage::Vertex => self.give_rows(),
+            Stage::Vertex | Stage::TessEval => self.give_rows(),
+            Stage::Geometry | Stage::TessControl => self.wait_for_last_rows(),
             Stage::Fragment => self.give_fragment(),
         }
     }
@@ -240,8 +334,13 @@ impl Emit<'_> {
             let row = self.row(u32::from(n), &mut uses);
             // One immediate in an instruction: that of the row.
             let value = self.src(v, row == Src::Use, &mut uses);
-            self.push(MInst::VertexOutput { src: [row, value] }, &[], &uses, None, regs::NONE);
+            let data = MInst::VertexOutput { op: MOp::Stvpmv, src: [row, value], test: None, once: true };
+            self.push(data, &[], &uses, None, regs::NONE);
         }
+        self.wait_for_last_rows();
+    }
+
+    fn wait_for_last_rows(&mut self) {
         if self.version == Version::V42 {
             // Hardware issue 1684 (rule 53).
             self.push(MInst::VertexWait, &[], &[], None, regs::NONE);

@@ -1,10 +1,11 @@
-//! Vertex and fragment programs: what a batch is given, what it gives, and how batches run.
+//! Programs of graphics stages: what a batch is given, what it gives, and how batches run.
 //!
 //! A batch is one thread. As many as the draw says are resident together and take turns as the threads of a supergroup
 //! do. Contract of lanes: `docs/graphics.md`, "Lanes of a fragment program".
 
 use super::code::Code;
 use super::dispatch::{Start, Totals};
+use super::patch::Primitives;
 use super::thread::{Machine, Thread, whole_quads};
 use super::tile::Tile;
 use super::varying::Fragment;
@@ -14,6 +15,7 @@ use crate::instr::Version;
 use kempe_ir::exec::{Environment, Memory, PlacedImage};
 use kempe_ir::io::{Slot, StageInputs};
 use kempe_ir::sample::Sampler;
+use std::sync::Arc;
 
 /// A sampler and the address that stands for its description.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -131,6 +133,9 @@ pub struct VertexBatch {
     pub lanes: Mask,
     /// Input rows of the VPM from row 0 on.
     pub rows: Vec<Lanes>,
+    /// Of geometry and tessellation: the primitive or patch of each lane, and the number of its invocation.
+    pub primitive: Lanes,
+    pub invocation: Lanes,
 }
 
 impl VertexBatch {
@@ -143,6 +148,7 @@ impl VertexBatch {
                 .iter()
                 .map(|row| std::array::from_fn(|i| row.get(first + i).copied().unwrap_or(0)))
                 .collect(),
+            ..VertexBatch::default()
         };
         (0..count.div_ceil(LANES)).map(|n| one(n * LANES)).collect()
     }
@@ -161,6 +167,8 @@ pub struct Draw {
     pub scoreboard_on_first: bool,
     /// Vertices: rows of the segment that inputs and outputs share; 0: 128.
     pub segment_rows: u32,
+    /// Of geometry and tessellation.
+    pub primitives: Option<Arc<Primitives>>,
 }
 
 impl Draw {
@@ -322,6 +330,8 @@ impl VpmRow {
 pub struct VertexOutput {
     /// Rows from row 0 on, up to the last one that was written.
     pub rows: Vec<VpmRow>,
+    /// Of a control program: the same of patches, in all lanes of each.
+    pub patch: Vec<VpmRow>,
     /// The program came to its end.
     pub ended: bool,
 }
@@ -391,7 +401,7 @@ impl Code {
         FragmentRun { outcome, batches: outputs }
     }
 
-    /// Runs batches of vertices. Memory is changed as far as the run came.
+    /// Runs batches of vertices, or of invocations of a geometry or tessellation program. Memory is changed as far as the run came.
     pub fn run_vertices(
         &self,
         batches: &[VertexBatch],
@@ -402,12 +412,12 @@ impl Code {
         let mut outputs = vec![VertexOutput::default(); batches.len()];
         let start = |n: usize, thread: &mut Thread| {
             thread.set_covered(batches[n].lanes);
-            thread.stage = Some(Stage::Vertex(Box::new(Vpm::new(&batches[n], draw.segment_rows))));
+            thread.stage = Some(Stage::Vertex(Box::new(Vpm::new(&batches[n], draw))));
         };
         let outcome = self.run_stage(batches.len(), draw, memory, options, start, |n, thread| {
             outputs[n].ended = thread.done;
             if let Some(Stage::Vertex(vpm)) = thread.stage.take() {
-                outputs[n].rows = vpm.outputs();
+                [outputs[n].rows, outputs[n].patch] = vpm.outputs();
             }
         });
         VertexRun { outcome, batches: outputs }

@@ -456,7 +456,7 @@ pub(super) fn vertices(
 #[test]
 fn rows_of_vertices() {
     let row = |n: u32| std::array::from_fn(|i| 100 * n + i as u32);
-    let batch = VertexBatch { lanes: 0x03ff, rows: (0..3).map(row).collect() };
+    let batch = VertexBatch { lanes: 0x03ff, rows: (0..3).map(row).collect(), ..VertexBatch::default() };
     let body = "ldvpmv_in rf1, 0; nop\n ldvpmv_in rf2, 2; nop\n eidx rf3; nop\n and rf4, rf3, 1; nop\n ldvpmd_in rf5, rf4; nop
  add rf6, rf1, rf2; nop\n stvpmv 0, rf6; nop\n add rf7, rf4, 4; nop\n stvpmd rf7, rf5; nop\n ldvpmv_out rf8, 0; nop
  stvpmv 6, rf8; nop\n vpmwt -; nop\n";
@@ -570,7 +570,7 @@ fn any_program_is_answered() {
             let out =
                 code.run_fragments(&fragments.batches, &fragments.draw, &mut memory, &fragments.options);
             reached += usize::from(out.outcome.result.is_ok());
-            let batch = VertexBatch { lanes: 0x0fff, rows: vec![[1; LANES]; 3] };
+            let batch = VertexBatch { lanes: 0x0fff, rows: vec![[1; LANES]; 3], ..VertexBatch::default() };
             let out = code.run_vertices(&[batch], &fragments.draw, &mut memory, &fragments.options);
             reached += usize::from(out.outcome.result.is_ok());
         }

@@ -25,6 +25,9 @@ mod lookup;
 #[cfg(test)]
 mod lookup_tests;
 mod model;
+mod patch;
+#[cfg(test)]
+mod patch_tests;
 mod rules;
 mod step;
 mod texture;
@@ -51,6 +54,7 @@ pub use graphics::{
     Depth, Draw, FragmentBatch, FragmentOutput, FragmentRun, PlacedSampler, TileContents, TileKind, TileWord,
     TileWrite, Varying, VertexBatch, VertexOutput, VertexRun, VpmRow,
 };
+pub use patch::Primitives;
 pub use step::{StepState, step_words};
 
 /// Lanes of an instruction.

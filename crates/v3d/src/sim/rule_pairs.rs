@@ -643,8 +643,9 @@ impl PairOf {
         match self.stage {
             Stage::Compute => {}
             Stage::Fragment => return Fragments::new(&self.uniforms).run(version, text).0.outcome.result,
-            Stage::Vertex => {
-                let batch = VertexBatch { lanes: 0xffff, rows: vec![[0; LANES]] };
+            // No rule is about the other stages alone.
+            _ => {
+                let batch = VertexBatch { lanes: 0xffff, rows: vec![[0; LANES]], ..VertexBatch::default() };
                 return vertices(version, text, &self.uniforms, &batch, 8).outcome.result;
             }
         }
@@ -726,7 +727,8 @@ fn breaches_stop_and_neighbours_run() {
                 wrong.push(format!("{name}: the neighbour for rule {rule}: {fault}\n{}", pair.good));
             }
             let check = rules().find(|r| r.0 == rule).map(|r| r.2);
-            if matches!(check, Some(Word | Program)) {
+            // The breach of rule 36 is visible in the text, its effect (rf0 is undefined) in a run only.
+            if matches!(check, Some(Word | Program)) || rule == "36" {
                 let (of_bad, of_good) = (pair.validator(version, &bad), pair.validator(version, &good));
                 if !of_bad.contains(&rule) {
                     wrong.push(format!("{name}: validator, rule {rule}: {of_bad:?}\n{}", pair.bad));

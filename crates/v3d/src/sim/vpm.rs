@@ -1,11 +1,13 @@
-//! The VPM segment of a batch of vertices (section 12.3): rows of a column for each lane, shared by inputs and outputs.
+//! The VPM segment of a batch of vertices, or of invocations of a geometry or tessellation program (section 12.3): rows of a column
+//! for each lane, shared by inputs and outputs.
 //!
 //! Rule 62 cannot be seen in the words, but in a run: reading as input what an output has been put over stops it. Rule 53:
 //! 4.2 waits for its writes before the end. Where the reference is silent: a row that is the same for all lanes must be so
 //! in all of them; lanes without a vertex read undefined values and write nothing; rows outside of the segment stop the run (`12.3`).
-//! Not modelled: geometry inputs, per-patch data, the legacy addresses.
+//! What belongs to vertices of primitives and to patches is in [`super::patch`]. Not modelled: the legacy addresses.
 
-use super::graphics::{Stage, VertexBatch, VpmRow};
+use super::graphics::{Draw, Stage, VertexBatch, VpmRow};
+use super::patch::Patch;
 use super::thread::{Cause, Machine, Thread, Trouble, Value};
 use super::tmu::lanes_of;
 use super::{LANES, Lanes, Mask};
@@ -15,36 +17,48 @@ use crate::instr::{Op, Version};
 const ROWS: usize = 128;
 
 #[derive(Clone, Copy, Debug)]
-struct Row {
-    words: Lanes,
+pub(super) struct Row {
+    pub words: Lanes,
     /// Lanes that hold a value: an input, or a defined output.
-    known: Mask,
-    written: Mask,
+    pub known: Mask,
+    pub written: Mask,
+}
+
+impl Row {
+    pub const EMPTY: Row = Row { words: [0; LANES], known: 0, written: 0 };
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Vpm {
-    rows: Vec<Row>,
-    /// Lanes with a vertex.
-    lanes: Mask,
+    pub rows: Vec<Row>,
+    /// Lanes with a vertex or invocation.
+    pub lanes: Mask,
     /// Writes have not been waited for.
-    open: bool,
+    pub open: bool,
+    /// Of geometry and tessellation.
+    pub patch: Option<Patch>,
 }
 
 impl Vpm {
-    pub fn new(batch: &VertexBatch, rows: u32) -> Vpm {
-        let count = if rows == 0 { ROWS } else { rows as usize }.clamp(batch.rows.len(), 1 << 12);
+    pub fn new(batch: &VertexBatch, draw: &Draw) -> Vpm {
+        let count = if draw.segment_rows == 0 { ROWS } else { draw.segment_rows as usize };
+        let count = count.clamp(batch.rows.len(), 1 << 12);
         let row = |n: usize| match batch.rows.get(n) {
             Some(&words) => Row { words, known: batch.lanes, written: 0 },
-            None => Row { words: [0; LANES], known: 0, written: 0 },
+            None => Row::EMPTY,
         };
-        Vpm { rows: (0..count).map(row).collect(), lanes: batch.lanes, open: false }
+        let patch = draw.primitives.as_ref().map(|all| Patch::new(all, batch));
+        Vpm { rows: (0..count).map(row).collect(), lanes: batch.lanes, open: false, patch }
     }
 
-    pub fn outputs(self) -> Vec<VpmRow> {
-        let end = self.rows.iter().rposition(|r| r.written != 0).map_or(0, |n| n + 1);
-        let row = |r: &Row| VpmRow { words: r.words, written: r.written, poison: r.written & !r.known };
-        self.rows[..end].iter().map(row).collect()
+    /// Rows of the lanes, and of their patches.
+    pub fn outputs(self) -> [Vec<VpmRow>; 2] {
+        let rows = |list: &[Row]| {
+            let end = list.iter().rposition(|r| r.written != 0).map_or(0, |n| n + 1);
+            let row = |r: &Row| VpmRow { words: r.words, written: r.written, poison: r.written & !r.known };
+            list[..end].iter().map(row).collect()
+        };
+        [rows(&self.rows), self.patch.as_ref().map_or(Vec::new(), |p| rows(p.outputs()))]
     }
 
     fn row(&mut self, row: u32, lane: usize) -> Result<&mut Row, Trouble> {
@@ -64,11 +78,11 @@ impl Vpm {
 }
 
 fn no_vpm() -> Trouble {
-    Trouble::new("unsupported", "the VPM outside of vertex programs is not modelled")
+    Trouble::new("unsupported", "the VPM outside of vertices and patches is not modelled")
 }
 
 impl Thread {
-    fn vpm(&mut self) -> Option<&mut Vpm> {
+    pub(super) fn vpm(&mut self) -> Option<&mut Vpm> {
         match self.stage.as_mut() {
             Some(Stage::Vertex(vpm)) => Some(vpm),
             _ => None,

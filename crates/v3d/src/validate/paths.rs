@@ -200,6 +200,8 @@ impl Context {
     const LOCK: (u16, u16) = (12, 3);
     /// The previous instruction was an ldvary, whose C arrives after this one.
     const VARY: (u16, u16) = (14, 1);
+    /// 7.1: the last write of rf0 was an implicit one, beside another signal's write of a row.
+    const RF0_BESIDE: (u16, u16) = (15, 1);
 
     fn get(self, (shift, mask): (u16, u16)) -> u16 {
         self.0 >> shift & mask
@@ -237,6 +239,8 @@ struct Walk<'a> {
     facts: &'a ProgramFacts<'a>,
     /// Anything in the program: any word with this bit.
     any: u32,
+    /// An implicit write of rf0 may stand beside another signal's write (rule 36).
+    rf0: bool,
     /// Returns of linking branches: where a branch through the link register may lead.
     returns: Vec<usize>,
 }
@@ -250,7 +254,9 @@ pub(super) fn check(version: Version, instrs: &[Instr], facts: &ProgramFacts, re
             (0..instrs.len()).filter(|&i| instrs[i].branch().is_some_and(|b| b.link)).map(|i| i + 4).collect()
         }
     };
-    let walk = Walk { version, instrs, bits, facts, any, returns };
+    let beside = |b: u32| b & LDVARY != 0 || b & LDUNIF_IMPLICIT != 0 && b & ROW_BY_SIGNAL != 0;
+    let rf0 = version == Version::V71 && bits.iter().any(|&b| beside(b));
+    let walk = Walk { version, instrs, bits, facts, any, rf0, returns };
     walk.run(report);
 }
 
@@ -282,8 +288,11 @@ impl Walk<'_> {
         let mut escapes = false;
         let mut next = States::new();
         // Words that no rule is about, in a plain place: the context stays as it is.
-        let special =
-            if self.any & (LDVARY | ROTATE) != 0 || self.facts.before_42_14 { u32::MAX } else { !PLAIN };
+        let special = match self.any & (LDVARY | ROTATE) != 0 || self.facts.before_42_14 {
+            true => u32::MAX,
+            false if self.rf0 => !PLAIN | U_WRITE,
+            false => !PLAIN,
+        };
         while let Some(mut state) = work.pop() {
             let plain_place = state.context.get(Context::BRANCH_SLOT) == 0
                 && state.context.get(Context::SWITCH_SLOT) == 0
@@ -405,6 +414,7 @@ impl Walk<'_> {
             }
             c.set(Context::VARY, (bits & LDVARY != 0).into());
         }
+        c.set(Context::RF0_BESIDE, self.rf0_beside(state).into());
         let branch_slot = before.get(Context::BRANCH_SLOT);
         let next_branch_slot = if bits & BRANCH != 0 {
             1
@@ -415,6 +425,19 @@ impl Walk<'_> {
         };
         c.set(Context::BRANCH_SLOT, next_branch_slot);
         Some(c)
+    }
+
+    /// Whether the last write of rf0, this word's included, was an implicit one beside another signal's write of a row. The
+    /// coefficient of a varying is written in the instruction after the ldvary.
+    fn rf0_beside(&self, State { at, context }: State) -> bool {
+        let bits = self.bits[at];
+        if !self.rf0 {
+            false
+        } else if context.get(Context::VARY) != 0 || bits & LDUNIF_IMPLICIT != 0 {
+            bits & ROW_BY_SIGNAL != 0
+        } else {
+            bits & U_WRITE == 0 && context.get(Context::RF0_BESIDE) != 0
+        }
     }
 
     /// Where control goes after an instruction. False when it may go to a place that the words do not tell.
@@ -554,6 +577,9 @@ impl Walk<'_> {
                 }
                 if bits & LDVARY != 0 && slot == 2 {
                     report.hw("34", at, "ldvary in the second slot of a thread switch");
+                }
+                if slot == 2 && bits & ROW_BY_SIGNAL != 0 && self.rf0_beside(state) {
+                    report.hw("36", at, "row written by a signal in slot 2, and rf0 last beside another one");
                 }
             }
         }

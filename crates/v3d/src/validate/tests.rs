@@ -497,6 +497,40 @@ fn rule_35_unifa_near_a_switch() {
 }
 
 #[test]
+fn rule_36_rf0_before_a_switch() {
+    let (load, beside) = ("nop; nop; ldtmu.rf5", "nop; nop; ldtmu.rf6; ldunif");
+    let switch = |second: &str| format!("nop; nop; thrsw\n nop\n {second}");
+    let breach = |bad: &str, good: &str| body(V71, "36", Class::Hw, bad, good);
+    let bad = format!("{beside}\n {}", switch(load));
+    // No signal in the last slot, the load in the first one, words apart, another write of rf0 behind, by ADD or a signal.
+    breach(&bad, &format!("{beside}\n {}", switch("nop")));
+    breach(&bad, &format!("{beside}\n nop; nop; thrsw\n {load}\n nop"));
+    breach(&bad, &format!("nop; nop; ldtmu.rf6\n nop; nop; ldunif\n {}", switch(load)));
+    breach(&bad, &format!("{beside}\n add rf0, rf1, rf2\n {}", switch(load)));
+    breach(&bad, &format!("{beside}\n nop; nop; ldunifrf.rf0\n {}", switch(load)));
+    // Other registers do not matter, nor where in front of the last slot it is.
+    breach(&format!("{beside}\n add rf1, rf1, rf2\n {}", switch(load)), &switch(load));
+    let in_first = |first: &str| format!("nop; nop; thrsw\n {first}\n {load}");
+    breach(&in_first(beside), &in_first("nop; nop; ldunif"));
+    breach(&switch(beside), &switch("nop; nop; ldunif"));
+    // 4.2 has no such rule.
+    assert_eq!(breaks(V42, &format!("{bad}\n{MARK}{END}"), &ProgramFacts::compute(2), "36"), None);
+    // A coefficient comes in the instruction after the ldvary.
+    let vary = "nop; nop; ldvary.rf4";
+    breach(
+        &format!("{vary}\n {load}\n {}", switch(load)),
+        &format!("{vary}\n nop\n {load}\n {}", switch(load)),
+    );
+    breach(&in_first(vary), &format!("nop; nop; thrsw\n {vary}\n nop"));
+    // On one way only.
+    let around = |skipped: &str| format!("b.a0 8\n nop\n nop\n nop\n {skipped}\n {}", switch(load));
+    breach(&around(beside), &around("nop; nop; ldunif"));
+    // The end.
+    let ends = |second: &str| format!("{MARK}{beside}\n nop; nop; thrsw\n nop\n {second}\n");
+    with(V71, &ProgramFacts::compute(2), "36", Class::Hw, &ends(load), &ends("nop"));
+}
+
+#[test]
 fn rules_39_40_42_branches() {
     both(
         "39",

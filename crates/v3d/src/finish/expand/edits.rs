@@ -2,7 +2,7 @@
 
 use super::{Expander, Frame, Pending, Value, reg, tmu};
 use crate::finish::uop::{Kind, Origin, UOp, dest, mov, source};
-use crate::instr::{Dest, Loc, Op, Part, Signals, Source, Version};
+use crate::instr::{Dest, Loc, Op, Pack, Part, Signals, Source, Unpack, Version};
 use crate::magic;
 use crate::mops::{MInst, MemClass, Src, TmuType};
 use kempe_ir::UniformWord;
@@ -47,6 +47,11 @@ impl Expander<'_> {
             Edit::Copy { from, .. } | Edit::Spill { from, .. } => {
                 let from = self.loc(from);
                 self.holds[reg(from)] = None;
+            }
+            Edit::Repeat { from, .. } => {
+                for from in from.map(|unit| self.loc(unit)) {
+                    self.holds[reg(from)] = None;
+                }
             }
             _ => {}
         }
@@ -113,8 +118,47 @@ impl Expander<'_> {
                 let what = self.mir.recipes.get(recipe.0 as usize).copied();
                 self.recompute(what, to);
             }
+            Edit::Repeat { inst, from, to } => {
+                let (from, to) = (from.map(|unit| self.loc(unit)), self.loc(to));
+                self.before_access(&[from[0], from[1], to], matches!(to, Loc::Acc(_)));
+                self.origin = Origin::Recompute;
+                self.repeat(self.mir.data[inst.0 as usize], from, to);
+            }
         }
         self.origin = Origin::Program;
+    }
+
+    /// An operation ([`MInst::repeat_cost`]) once more, its uses in `from`.
+    fn repeat(&mut self, what: MInst, from: [Loc; 2], to: Loc) {
+        let MInst::Alu { op, pack, src, unpack, test: None } = what else {
+            self.bad_recipe = true;
+            return;
+        };
+        let mut places = from.into_iter();
+        let src = src.map(|s| match s {
+            Src::None => Source::None,
+            Src::Use => places.next().map_or(Source::None, source),
+            Src::Imm(c) => Source::Small(c),
+        });
+        let part = Part { op, dest: dest(to), pack, src, unpack, cond: None, push: None, update: None };
+        self.alu(part, to);
+        self.holds[reg(to)] = None;
+    }
+
+    /// An operation into `to`, unless it would move a register onto itself; says whether there was anything to do.
+    pub(super) fn alu(&mut self, mut part: Part, to: Loc) -> bool {
+        // Rule 9: `fmax x, x` has no operand order that encodes it; the smaller of x and x is the same.
+        if part.op == Op::Fmax && part.src[0] == part.src[1] && part.unpack[0] == part.unpack[1] {
+            part.op = Op::Fmin;
+        }
+        let is_move = (part.op == Op::Mov || part.op == Op::Fmov)
+            && part.pack == Pack::None
+            && part.unpack[0] == Unpack::None
+            && part.src[0] == source(to);
+        if !is_move {
+            self.emit_part(part);
+        }
+        !is_move
     }
 
     /// Emits a recipe: the definition it names, once more.

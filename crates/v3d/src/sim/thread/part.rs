@@ -264,6 +264,15 @@ impl Thread {
             Op::LdvpmvIn | Op::LdvpmvOut | Op::LdvpmdIn | Op::LdvpmdOut => {
                 self.vpm_read(op, a, lanes, maybe)?
             }
+            Op::LdvpmgIn | Op::LdvpmgOut | Op::Ldvpmp => self.patch_read(op, [a, b], lanes | maybe)?,
+            Op::Stvpmp => {
+                let cause = self.flag_cause;
+                self.patch_write([a, b], lanes, maybe, cause)?
+            }
+            Op::Iid => match self.invocation() {
+                Some(numbers) => (numbers, 0, None),
+                None => return Err(not_modelled(op)),
+            },
             Op::Stvpmv | Op::Stvpmd => {
                 let cause = self.flag_cause;
                 self.vpm_write(op, a, b, lanes, maybe, cause)?
