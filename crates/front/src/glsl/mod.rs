@@ -101,7 +101,10 @@ pub fn to_spirv(name: &str, text: &[u8], options: &Options) -> Result<(Vec<u32>,
             Includes { dirs: &options.include_dirs, root: Path::new(name), opened: 0, missing: None };
         let language = Dialect::Glsl { relaxed };
         let job = Job { name, source, preamble: &preamble, file: &file, stage, language, includes };
-        let words = crate::on_large_stack(name, move || job.run())?;
+        let mut words = crate::on_large_stack(name, move || job.run())?;
+        if relaxed {
+            crate::names::keep_apart(&mut words, "main", &source.to_string_lossy());
+        }
         match opaque::mistake(&words, &source.to_string_lossy()).filter(|_| relaxed) {
             None => Ok(words),
             Some(what) => Err(Diagnostics::one(
