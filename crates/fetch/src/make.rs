@@ -139,6 +139,9 @@ fn stage(name: &str) -> Result<Stage, String> {
         "comp" => Ok(Stage::Compute),
         "vert" => Ok(Stage::Vertex),
         "frag" => Ok(Stage::Fragment),
-        other => Err(format!("the stage {other} is not supported yet")),
+        "geom" => Ok(Stage::Geometry),
+        "tesc" => Ok(Stage::TessControl),
+        "tese" => Ok(Stage::TessEval),
+        other => Err(format!("`{other}` is no stage")),
     }
 }

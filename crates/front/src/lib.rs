@@ -112,7 +112,7 @@ pub fn to_spirv_linked(
         match (of(vertex, Stage::Vertex), of(fragment, Stage::Fragment)) {
             (Ok((vertex, given)), Ok((mut fragment, also))) => {
                 if !(given && also) {
-                    let said = names::said_inputs(&String::from_utf8_lossy(text));
+                    let said = names::said_locations(&String::from_utf8_lossy(text), "in");
                     names::agree(&vertex, &mut fragment, ["main", "main"], &said);
                 }
                 [Ok(vertex), Ok(fragment)]

@@ -6,9 +6,13 @@ use crate::reader::{self, Res};
 use kempe_ir::Type;
 use rustc_hash::FxHashMap;
 use spirv::{Decoration, Op, StorageClass};
+use std::collections::BTreeSet;
 
 /// Most scalars that all named fields together may have.
 const MAX_SCALARS: usize = 1 << 16;
+
+/// Locations that there may be.
+const MAX_LOCATIONS: u32 = 256;
 
 /// An input or output with a location.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -35,6 +39,8 @@ pub struct Field {
     pub name: String,
     /// Name of the variable.
     pub variable: String,
+    /// Name of its block.
+    pub block: String,
     /// `None`: push constants.
     pub place: Option<(u32, u32)>,
     pub ty: Type,
@@ -65,7 +71,14 @@ fn read(words: &[u32], entry: &str, stage: &str) -> Res<Names> {
     else {
         return Ok(out);
     };
-    let mut fields = Fields { p: &p, lay: Layouts::default(), members, left: MAX_SCALARS, out: Vec::new() };
+    let mut fields = Fields {
+        p: &p,
+        block: String::new(),
+        lay: Layouts::default(),
+        members,
+        left: MAX_SCALARS,
+        out: Vec::new(),
+    };
     for g in &p.globals {
         let number = |kind| p.numbers.get(&(g.id, kind)).copied();
         match StorageClass::from_u32(g.class) {
@@ -131,6 +144,8 @@ fn member_names(words: &[u32]) -> Res<FxHashMap<(u32, u32), String>> {
 
 struct Fields<'a> {
     p: &'a Parsed<'a>,
+    /// Name of the block that is walked.
+    block: String,
     lay: Layouts,
     members: FxHashMap<(u32, u32), String>,
     left: usize,
@@ -140,6 +155,7 @@ struct Fields<'a> {
 impl Fields<'_> {
     fn of(&mut self, g: &Global, place: Option<(u32, u32)>, variable: &str) -> Res<()> {
         let Ok(lay) = self.lay.get(self.p, g.at, g.ty, Rule::EXPLICIT) else { return Ok(()) };
+        self.block = self.p.types.get(g.ty as usize).and_then(|ty| self.p.name(ty.id)).unwrap_or_default();
         self.walk(lay, 0, "", variable, place);
         Ok(())
     }
@@ -178,7 +194,7 @@ impl Fields<'_> {
                 self.left = self.left.saturating_sub(offsets.len().max(1));
                 let name = if name.is_empty() { variable } else { name };
                 let (name, variable) = (name.to_owned(), variable.to_owned());
-                self.out.push(Field { name, variable, place, ty, offsets });
+                self.out.push(Field { name, variable, block: self.block.clone(), place, ty, offsets });
             }
         }
     }
@@ -217,21 +233,19 @@ impl Fields<'_> {
     }
 }
 
-/// Names of the inputs that a source in GLSL says the location of; of blocks and structures, the name of the block or structure.
-pub fn said_inputs(text: &str) -> Vec<String> {
+/// Names of what a source in GLSL says the location of, with the qualifier `in` or `out`; of blocks and structures, the name of the
+/// block or structure.
+pub fn said_locations(text: &str, qualifier: &str) -> Vec<String> {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let mut out = Vec::new();
     for (at, word) in text.match_indices("layout") {
         let before = text[..at].ends_with(is_word);
-        let Some((list, rest)) =
-            text[at + word.len()..].trim_start().strip_prefix('(').and_then(|r| r.split_once(')'))
-        else {
-            continue;
-        };
+        let list = text[at + word.len()..].trim_start().strip_prefix('(').and_then(|r| r.split_once(')'));
+        let Some((list, rest)) = list else { continue };
         let end = rest.find([';', '{', '=']).unwrap_or(rest.len());
         let words: Vec<&str> = rest[..end].split(|c| !is_word(c)).filter(|w| !w.is_empty()).collect();
         let says = list.split(',').any(|p| p.trim_start().starts_with("location"));
-        if before || !says || !words.contains(&"in") {
+        if before || !says || !words.contains(&qualifier) {
             continue;
         }
         // Without the sizes of an array behind the name.
@@ -239,6 +253,54 @@ pub fn said_inputs(text: &str) -> Vec<String> {
         out.extend(named.map(|w| (*w).to_owned()));
     }
     out
+}
+
+/// Inputs and outputs of a module made of GLSL by relaxed rules: glslang gives out locations without looking at those that the source
+/// says, so what it gave out moves away from them.
+pub fn keep_apart(words: &mut [u32], entry: &str, text: &str) {
+    let Ok(p) = crate::parse::parse(words, &[]) else { return };
+    let Some(entry) = p.entries.iter().find(|e| e.name == entry) else { return };
+    let mut moved: FxHashMap<u32, u32> = FxHashMap::default();
+    for (class, qualifier) in [(StorageClass::Input, "in"), (StorageClass::Output, "out")] {
+        let said = said_locations(text, qualifier);
+        let here = p.globals.iter().filter(|g| g.class == class as u32 && entry.interface.contains(&g.id));
+        let (fixed, given): (Vec<_>, Vec<_>) =
+            here.filter_map(|g| Some((g.id, located(&p, g)?))).partition(|(_, l)| said.contains(&l.name));
+        let range = |first: u32, count: u32| first..first.saturating_add(count.min(MAX_LOCATIONS));
+        let mut taken: BTreeSet<u32> = fixed.iter().flat_map(|(_, l)| range(l.location, l.count)).collect();
+        for (id, l) in given {
+            let free = |first: &u32| range(*first, l.count).all(|k| !taken.contains(&k));
+            let Some(first) = (l.location..MAX_LOCATIONS).find(free) else { continue };
+            if first != l.location {
+                moved.insert(id, first);
+            }
+            taken.extend(range(first, l.count));
+        }
+    }
+    drop(p);
+    put_locations(words, &moved);
+}
+
+/// Changes locations of variables.
+fn put_locations(words: &mut [u32], moved: &FxHashMap<u32, u32>) {
+    let mut at = 5;
+    while at < words.len() && !moved.is_empty() {
+        let Ok(i) = reader::inst(words, at) else { return };
+        let (op, len) = (i.op, i.words.len());
+        let here = (i.w(1).ok(), i.w(2).ok());
+        if op == Op::Function as u16 {
+            return;
+        }
+        if let (Some(id), Some(decoration)) = here
+            && op == Op::Decorate as u16
+            && decoration == Decoration::Location as u32
+            && let Some(&location) = moved.get(&id)
+            && let Some(word) = words.get_mut(at + 3)
+        {
+            *word = location;
+        }
+        at += len;
+    }
 }
 
 /// What a vertex shader of old versions of GLSL calls what is an input of this name of the fragment shader.
@@ -283,22 +345,5 @@ pub fn agree(vertex: &[u32], fragment: &mut [u32], entries: [&str; 2], said: &[S
         moved.insert(g.id, location);
     }
     drop(p);
-    let mut at = 5;
-    while at < fragment.len() {
-        let Ok(i) = reader::inst(fragment, at) else { return };
-        let (op, len) = (i.op, i.words.len());
-        let here = (i.w(1).ok(), i.w(2).ok());
-        if op == Op::Function as u16 {
-            return;
-        }
-        if let (Some(id), Some(decoration)) = here
-            && op == Op::Decorate as u16
-            && decoration == Decoration::Location as u32
-            && let Some(&location) = moved.get(&id)
-            && let Some(word) = fragment.get_mut(at + 3)
-        {
-            *word = location;
-        }
-        at += len;
-    }
+    put_locations(fragment, &moved);
 }

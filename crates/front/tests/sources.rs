@@ -416,7 +416,7 @@ fn wgsl_imports() {
     // Messages name the file and the line of the mistake.
     let e = build(&main.replace("math::sum", "maths::sum"), &options).unwrap_err();
     assert!(e.to_string().contains("there is no module for `engine::maths::sum`") && e.0[0].line == 4, "{e}");
-    file("local.wgsl", "\nfn plus(i: u32) -> u32 { return i * 1.5; }\n");
+    file("local.wgsl", "\nfn plus(i: u32) -> u32 { return i * unknown; }\n");
     let e = build(main, &options).unwrap_err();
     assert!(e.0[0].file.ends_with("local.wgsl") && e.0[0].line == 2, "{e}");
     let e = build(&main.replace("#endif", ""), &options).unwrap_err();

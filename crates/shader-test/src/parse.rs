@@ -135,6 +135,9 @@ impl ShaderTest {
                 "vertex shader" => add(Stage::Vertex, with_version(text, *line, &version)),
                 "fragment shader" => add(Stage::Fragment, with_version(text, *line, &version)),
                 "compute shader" => add(Stage::Compute, with_version(text, *line, &version)),
+                "geometry shader" => add(Stage::Geometry, with_version(text, *line, &version)),
+                "tessellation control shader" => add(Stage::TessControl, with_version(text, *line, &version)),
+                "tessellation evaluation shader" => add(Stage::TessEval, with_version(text, *line, &version)),
                 "vertex shader passthrough" => add(Stage::Vertex, passthrough(&version)),
                 other => out.foreign = out.foreign.take().or_else(|| Some(other.to_owned())),
             }
@@ -173,8 +176,8 @@ mod tests {
         let t = ShaderTest::parse(b"[fragment shader]\n\n#version 330\nx\n").unwrap();
         assert_eq!(t.shader(Stage::Fragment).unwrap().text, "\n\n#version 330\nx\n");
         assert!(t.shader(Stage::Vertex).unwrap().text.contains("ftransform"));
-        let t = ShaderTest::parse(b"[vertex shader]\n[geometry shader]\n[fragment shader]\n").unwrap();
-        assert_eq!(t.foreign.as_deref(), Some("geometry shader"));
+        let t = ShaderTest::parse(b"[vertex shader]\n[vertex program]\n[fragment shader]\n").unwrap();
+        assert_eq!(t.foreign.as_deref(), Some("vertex program"));
         for (line, want) in [
             ("GLSL ES >= 3.00", "#version 300 es"),
             ("GLSL ES >= 1.00", "#version 100"),

@@ -36,11 +36,17 @@ const COUNTERS: &str = "gl_AtomicCounterBlock";
 /// Largest buffer that is made for a binding.
 const MAX_BUFFER: u32 = 1 << 24;
 
-/// `a[k]` and `a[k].b` as the name without its only index, and k.
-fn indexed(name: &str) -> Option<(String, usize)> {
+/// `a[k]` as the name without its last index, and k.
+fn last_index(name: &str) -> Option<(String, usize)> {
+    let (base, k) = name.strip_suffix(']')?.rsplit_once('[')?;
+    Some((base.to_owned(), k.parse().ok()?))
+}
+
+/// `a[k].b` as the name without its only index, and k: what a sampler in an array of structures becomes.
+fn only_index(name: &str) -> Option<(String, usize)> {
     let (before, rest) = name.split_once('[')?;
     let (k, behind) = rest.split_once(']')?;
-    (!behind.contains('[')).then_some((format!("{before}{behind}"), k.parse().ok()?))
+    (!behind.is_empty() && !behind.contains('[')).then_some((format!("{before}{behind}"), k.parse().ok()?))
 }
 
 /// Column-major.
@@ -64,7 +70,7 @@ impl State {
     pub fn set_uniform(&mut self, name: &str, class: Class, scalars: usize, values: &[Number]) {
         // The whole name may be that of a field that is part of an array; it is looked for with and without its index.
         let set = Set { class, values: values.to_vec() };
-        if let Some((base, k)) = indexed(name) {
+        for (base, k) in [last_index(name), only_index(name)].into_iter().flatten() {
             self.uniforms.entry(base).or_default().insert(k.saturating_mul(scalars), set.clone());
         }
         self.uniforms.entry(name.to_owned()).or_default().insert(0, set);
@@ -104,8 +110,8 @@ impl State {
         })
     }
 
-    /// Writes the uniforms of one block, which is called `block`.
-    fn fill(&self, place: (u32, u32), block: &str, stage: &Linked, bytes: &mut [u8]) {
+    /// Writes the uniforms of one block.
+    fn fill(&self, place: (u32, u32), stage: &Linked, bytes: &mut [u8]) {
         let mut put = |offset: u32, word: &[u8]| {
             let at = offset as usize;
             if let Some(slot) = bytes.get_mut(at..at + word.len()) {
@@ -120,7 +126,7 @@ impl State {
                     put(offset, &(m[k / rows][k % rows] as f32).to_le_bytes());
                 }
             }
-            let [long, of_block] = [&f.variable, block].map(|b| format!("{b}.{}", f.name));
+            let [long, of_block] = [&f.variable, &f.block].map(|b| format!("{b}.{}", f.name));
             for sets in [&of_block, &long, &f.name].into_iter().filter_map(|name| self.uniforms.get(name)) {
                 for (first, set) in sets {
                     for (&offset, v) in f.offsets.iter().skip(*first).zip(&set.values) {
@@ -156,7 +162,7 @@ impl State {
         };
         let least = r.size.saturating_add(r.tail_stride).min(MAX_BUFFER) as usize;
         bytes.resize(bytes.len().max(least), 0);
-        self.fill((r.set, r.binding), name, stage, &mut bytes);
+        self.fill((r.set, r.binding), stage, &mut bytes);
         bytes
     }
 

@@ -14,6 +14,7 @@ mod hlsl;
 mod legacy;
 mod lift;
 mod limits;
+mod opaque;
 
 pub use self::hlsl::to_spirv as hlsl_to_spirv;
 
@@ -100,7 +101,17 @@ pub fn to_spirv(name: &str, text: &[u8], options: &Options) -> Result<(Vec<u32>,
             Includes { dirs: &options.include_dirs, root: Path::new(name), opened: 0, missing: None };
         let language = Dialect::Glsl { relaxed };
         let job = Job { name, source, preamble: &preamble, file: &file, stage, language, includes };
-        crate::on_large_stack(name, move || job.run())
+        let mut words = crate::on_large_stack(name, move || job.run())?;
+        if relaxed {
+            crate::names::keep_apart(&mut words, "main", &source.to_string_lossy());
+        }
+        match opaque::mistake(&words, &source.to_string_lossy()).filter(|_| relaxed) {
+            None => Ok(words),
+            Some(what) => Err(Diagnostics::one(
+                Diagnostic::error(name, format!("{what}: this is not supported"))
+                    .with_help("arrays of samplers outside of structures can be indexed"),
+            )),
+        }
     };
     let first = match run(&source, false) {
         Ok(words) => return Ok((words, true)),
