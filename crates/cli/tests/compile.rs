@@ -126,11 +126,21 @@ fn every_entry_point_has_its_own_result() {
     assert_eq!((&r[0]["stage"], &r[0]["status"]), (&"vertex".into(), &"error".into()));
     let last = r.last().unwrap();
     assert_eq!((&last["stage"], &last["status"]), (&"compute".into(), &"ok".into()));
-    for (name, stage) in [("a.geom", "geometry"), ("a.tesc", "tess-control"), ("a.tese", "tess-eval")] {
-        folder.file(name, "#version 450\nvoid main() {}\n");
-        let r = json(&folder, 1, &[name, "-t", "v3d71"]);
-        assert_eq!(r[0]["status"], "error");
-        folder.run(&["compile", name, "-t", "v3d71"]).says(1, &[stage, "not supported yet"]);
+    let point = "gl_Position = gl_in[0].gl_Position;";
+    let geometry = format!(
+        "layout(points) in;\nlayout(points, max_vertices = 1) out;\nvoid main() {{ {point} EmitVertex(); }}"
+    );
+    let control = "layout(vertices = 3) out;\n\
+                   void main() { gl_out[gl_InvocationID].gl_Position = gl_in[gl_InvocationID].gl_Position; }";
+    let evaluation = format!("layout(triangles) in;\nvoid main() {{ {point} }}");
+    for (name, stage, text) in [
+        ("a.geom", "geometry", geometry.as_str()),
+        ("a.tesc", "tess-control", control),
+        ("a.tese", "tess-eval", &evaluation),
+    ] {
+        folder.file(name, format!("#version 450\n{text}\n"));
+        let r = json(&folder, 0, &[name, "-t", "v3d71"]);
+        assert!(r.iter().all(|one| one["stage"] == stage && one["status"] == "ok"), "{r:?}");
     }
 }
 

@@ -564,12 +564,12 @@ fn clear_messages() {
     let e =
         convert_text("", &main.replace("OpStore %pr %r", "OpStore %pr %late\n%late = OpCopyObject %uint %a"));
     assert!(e.contains("before it is defined"), "{e}");
-    // Graphics, kernels, no entry point, and an unknown one.
+    // A stage without what the shader reads, kernels, no entry point, and an unknown one.
     let mut words = shader("", &main);
     let k = words.iter().position(|w| *w as u16 == spirv::Op::EntryPoint as u16).unwrap();
     words[k + 1] = 3;
     let e = convert(&words).unwrap_err();
-    assert!(e.contains("geometry shaders are not supported yet"), "{e}");
+    assert!(e.contains("GlobalInvocationId is not supported in this stage"), "{e}");
     words[k + 1] = 6;
     assert!(convert(&words).unwrap_err().contains("OpenCL kernels are not supported yet"));
     words[k + 1] = 5;

@@ -94,9 +94,17 @@ fn what_stops_them() {
         assert_eq!(stops("nop; mov rf9, 0\n stvpmp 2, rf9; nop\n", 3), Err("12.3"));
         assert_eq!(stops("nop; mov rf9, 3\n ldvpmg_out rf1, 0, rf9; nop\n", 3), Err("12.3"));
         // Reading back without a wait.
-        assert_eq!(stops("stvpmv 0, 0; nop\n ldvpmg_out rf1, 0, 0; nop\n vpmwt -; nop\n", 3), Err("12.3"));
-        assert_eq!(stops("stvpmv 0, 0; nop\n vpmwt -; nop\n ldvpmg_out rf1, 0, 0; nop\n", 3), Ok(()));
-        for other in ["stvpmp 0, 0; nop\n", "ldvpmg_out rf1, 0, 0; nop\n"] {
+        assert_eq!(
+            stops("nop; mov rf9, 0\n stvpmv 0, rf9; nop\n ldvpmg_out rf1, 0, rf9; nop\n vpmwt -; nop\n", 3),
+            Err("12.3")
+        );
+        assert_eq!(
+            stops("nop; mov rf9, 0\n stvpmv 0, rf9; nop\n vpmwt -; nop\n ldvpmg_out rf1, 0, rf9; nop\n", 3),
+            Ok(())
+        );
+        for other in
+            ["nop; mov rf9, 0\n stvpmp 0, rf9; nop\n", "nop; mov rf9, 0\n ldvpmg_out rf1, 0, rf9; nop\n"]
+        {
             assert_eq!(stops(other, 0), Err("unsupported"), "{other}");
         }
         // A vertex that the primitive does not have is undefined, and so is a row that nobody has written.

@@ -830,5 +830,5 @@ fn refuses_what_it_cannot_do() {
     b.inst(Op::Output, Type::I32, Imm::Io(io), &[first], &[]);
     b.ret();
     let message = lower(&mut layered, Version::V42, &Shape::default()).unwrap_err().message;
-    assert!(message.contains("layers"), "{message}");
+    assert!(message.contains("choose a layer"), "{message}");
 }
