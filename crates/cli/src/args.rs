@@ -118,7 +118,7 @@ pub struct LimitArgs {
 
 #[derive(clap::Args)]
 pub struct Compile {
-    /// Shaders: .comp, .vert, .frag (GLSL), .cs.hlsl, .vs.hlsl, .ps.hlsl (HLSL), .wgsl, .spv; `-` is standard input
+    /// Shaders: .comp, .vert, .tesc, .tese, .geom, .frag (GLSL), .cs.hlsl, .vs.hlsl, .ps.hlsl (HLSL), .wgsl, .spv, .shader_test; `-` is standard input
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
     /// A vertex and a fragment shader (two files, or one with both) belong together: their interface meets by name where
@@ -156,7 +156,7 @@ pub struct Compile {
 
 #[derive(clap::Args)]
 pub struct Explain {
-    /// A shader: .comp, .vert, .frag (GLSL), .wgsl, .spv; `-` is standard input
+    /// A shader: .comp, .vert, .tesc, .tese, .geom, .frag (GLSL), .cs.hlsl, .vs.hlsl, .ps.hlsl (HLSL), .wgsl, .spv; `-` is standard input
     pub file: PathBuf,
     /// The GPUs, separated by commas
     #[arg(short, long, required = true, value_delimiter = ',', value_parser = target_parser())]

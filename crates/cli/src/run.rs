@@ -87,7 +87,7 @@ fn shader_test(args: &Run) -> Res<()> {
         Verdict::Pass => Ok(()),
         Verdict::Fail(message) => Err(Failure(Exit::Differs, message)),
         Verdict::Refused(why) => wrong(format!("does not compile: {why}")),
-        Verdict::Skip(what) => wrong(format!("is not run: {what}")),
+        Verdict::Skip(what) => wrong(format!("this test cannot be run: {what}")),
     }
 }
 

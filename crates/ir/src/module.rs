@@ -394,6 +394,21 @@ pub struct InstData {
     pub loc: Loc,
 }
 
+impl InstData {
+    /// Without flags, and without results until [`Function::make_inst`] gives it some.
+    pub fn new(op: Op, ty: Type, imm: Imm, args: &[Value], loc: Loc) -> InstData {
+        InstData {
+            op,
+            ty,
+            flags: Flags::NONE,
+            imm,
+            args: SmallVec::from_slice(args),
+            results: SmallVec::new(),
+            loc,
+        }
+    }
+}
+
 /// A destination of a jump, with one argument per parameter of the block.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Target {

@@ -346,15 +346,7 @@ impl<'a> Rules<'a> {
     }
 
     fn make(&mut self, op: Op, ty: Type, imm: Imm, args: &[Value], result: Type) -> Inst {
-        let data = InstData {
-            op,
-            ty,
-            flags: Flags::NONE,
-            imm,
-            args: SmallVec::from_slice(args),
-            results: SmallVec::new(),
-            loc: self.loc,
-        };
+        let data = InstData::new(op, ty, imm, args, self.loc);
         self.f.make_inst(data, &[result])
     }
 }

@@ -70,15 +70,7 @@ impl Emit {
 
     fn make(&mut self, op: Op, ty: Type, imm: Imm, args: &[Value]) -> (Inst, Value) {
         let result = if op.is_compare() || op == Op::VoteEq { Type::Bool } else { ty };
-        let data = InstData {
-            op,
-            ty,
-            flags: Flags::NONE,
-            imm,
-            args: SmallVec::from_slice(args),
-            results: smallvec![],
-            loc: self.loc,
-        };
+        let data = InstData::new(op, ty, imm, args, self.loc);
         let i = self.func.make_inst(data, &[result]);
         (i, self.func.insts[i].results[0])
     }

@@ -11,7 +11,7 @@
 use kempe_ir::analysis::{Cfg, NONE};
 use kempe_ir::io::{IoImm, Slot};
 use kempe_ir::{
-    Block, Flags, Imm, InstData, Loc, MemImm, Module, Op, Space, Stage, Target, Term, Type, Value, ValueDef,
+    Block, Imm, InstData, Loc, MemImm, Module, Op, Space, Stage, Target, Term, Type, Value, ValueDef,
     Variable,
 };
 use smallvec::{SmallVec, smallvec};
@@ -73,15 +73,7 @@ fn inst(
     args: &[Value],
     results: &[Type],
 ) -> Option<Value> {
-    let data = InstData {
-        op,
-        ty,
-        flags: Flags::NONE,
-        imm,
-        args: SmallVec::from_slice(args),
-        results: smallvec![],
-        loc: Loc(0),
-    };
+    let data = InstData::new(op, ty, imm, args, Loc(0));
     let i = m.func.make_inst(data, results);
     m.func.blocks[b].insts.push(i);
     m.func.insts[i].results.first().copied()

@@ -7,9 +7,9 @@
 use kempe_ir::io::{IoImm, Slot};
 use kempe_ir::primitive::OutputPrimitive;
 use kempe_ir::{
-    Block, Flags, Imm, InstData, Loc, MemImm, Module, Op, Space, Target, Term, Type, Value, Var, Variable,
+    Block, Imm, InstData, Loc, MemImm, Module, Op, Space, Target, Term, Type, Value, Var, Variable,
 };
-use smallvec::{SmallVec, smallvec};
+use smallvec::smallvec;
 
 /// Appends to a block.
 struct Writer<'a> {
@@ -20,15 +20,7 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     fn inst(&mut self, op: Op, ty: Type, imm: Imm, args: &[Value], results: &[Type]) -> Option<Value> {
-        let data = InstData {
-            op,
-            ty,
-            flags: Flags::NONE,
-            imm,
-            args: SmallVec::from_slice(args),
-            results: smallvec![],
-            loc: self.loc,
-        };
+        let data = InstData::new(op, ty, imm, args, self.loc);
         let i = self.m.func.make_inst(data, results);
         self.m.func.blocks[self.block].insts.push(i);
         self.m.func.insts[i].results.first().copied()
