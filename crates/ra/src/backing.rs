@@ -329,19 +329,6 @@ impl Keeper<'_> {
                 after.add(self.code, self.limits, op.vreg.0);
             }
         }
-        let mut list = Vec::new();
-        nodes(self.code, self.limits, info, &mut list);
-        list.retain_mut(|node| {
-            let vreg = node.ops.first().map_or(node.value, |&op| ops[op as usize].vreg.0);
-            let home = self.code.vregs[vreg as usize].home;
-            if self.limits.backing[home.0 as usize] != Backing::None || is_ours(self.limits, home) {
-                return is_ours(self.limits, node.set);
-            }
-            if node.main {
-                node.counts = READING;
-            }
-            !(node.main && node.ops.is_empty())
-        });
         // Where a memory edit may stand, sets of which it leaves a part have less room.
         let next = self.code.steps.get(step as usize + 1);
         let stays_inside = self.resident.iter().any(|&vreg| self.fragile(vreg));
@@ -358,12 +345,36 @@ impl Keeper<'_> {
                 return false;
             }
         }
-        [READING, WRITING].into_iter().all(|phase| {
-            pressure.start(self.limits);
-            pressure.add_counts(self.limits, &through, At::Through(info.clobbers));
-            pressure.add_nodes(self.limits, &list, info.clobbers, phase);
-            pressure.over(self.limits) == 0
-        })
+        let mut ways = Ways::new(self.limits);
+        let mut list = Vec::new();
+        loop {
+            ways.nodes(self.code, self.limits, info, &mut list);
+            self.keep_ours(ops, &mut list);
+            let fits = [READING, WRITING].into_iter().all(|phase| {
+                pressure.start(self.limits);
+                pressure.add_counts(self.limits, &through, At::Through(info.clobbers));
+                pressure.add_nodes(self.limits, &list, info.clobbers, phase);
+                pressure.over(self.limits) == 0
+            });
+            if fits || !ways.next() {
+                return fits;
+            }
+        }
+    }
+
+    /// What a step needs of our sets, and of those that nothing stands behind.
+    fn keep_ours(&self, ops: &[Operand], list: &mut Vec<Node>) {
+        list.retain_mut(|node| {
+            let vreg = node.ops.first().map_or(node.value, |&op| ops[op as usize].vreg.0);
+            let home = self.code.vregs[vreg as usize].home;
+            if self.limits.backing[home.0 as usize] != Backing::None || is_ours(self.limits, home) {
+                return is_ours(self.limits, node.set);
+            }
+            if node.main {
+                node.counts = READING;
+            }
+            !(node.main && node.ops.is_empty())
+        });
     }
 
     fn pass(&mut self, step: u32, ops: &[Operand]) -> Result<(), u32> {

@@ -26,7 +26,6 @@ const MAX_ROUNDS: u32 = 40;
 pub(crate) struct Coloured {
     pub code: Code,
     pub live: Liveness,
-    pub slots: u32,
     /// Place by value, [`crate::wishes::NO_UNIT`] for none.
     pub plan: Vec<u16>,
 }
@@ -79,9 +78,9 @@ pub(crate) fn colour(
         }
         if work.edits.is_empty() {
             let plan = spread(&web, &chosen);
-            return Ok(Coloured { code: work.code, live, slots: 0, plan });
+            return Ok(Coloured { code: work.code, live, plan });
         }
-        let (edits, slots) = spiller.finish(&work);
+        let edits = spiller.finish(&work);
         let mut code = rewrite(&work.code, edits, memory_clobbers);
         let last = Liveness::new(&mut code, graph);
         if last.ins(0).next().is_some() {
@@ -91,7 +90,7 @@ pub(crate) fn colour(
         let wishes = Wishes::new(&code, &last, limits, graph);
         let again = select(&web, limits, &code, &order, &wishes, &vectors, options, false);
         let best = if again.failed.is_empty() { &again } else { &chosen };
-        return Ok(Coloured { plan: spread(&web, best), code, live: last, slots });
+        return Ok(Coloured { plan: spread(&web, best), code, live: last });
     }
     Err(Uncolourable)
 }

@@ -572,8 +572,8 @@ impl<'a> Spiller<'a> {
         Ok(())
     }
 
-    /// The edits with their slots, and how many slots there are.
-    pub fn finish(&self, work: &Work<'_>) -> (Vec<Insertion>, u32) {
+    /// The edits with their slots.
+    pub fn finish(&self, work: &Work<'_>) -> Vec<Insertion> {
         let slots = self.web.assign(self.code, self.live, &self.in_memory);
         let mut edits = work.edits.clone();
         for edit in &mut edits {
@@ -582,6 +582,6 @@ impl<'a> Spiller<'a> {
                 _ => {}
             }
         }
-        (edits, slots.count)
+        edits
     }
 }

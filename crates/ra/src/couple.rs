@@ -19,7 +19,6 @@ use crate::spill::{Decisions, Eviction, Trouble};
 
 pub(crate) struct Coupled {
     pub insertions: Vec<Insertion>,
-    pub slots: u32,
     /// Values in registers where each block begins.
     pub entry: Vec<Vec<u32>>,
 }
@@ -80,7 +79,7 @@ pub(crate) fn couple(
             insertion.kind = StepKind::Fill(slots.slot[insertion.vreg as usize]);
         }
     }
-    Ok(Coupled { insertions, slots: slots.count, entry: decisions.entry })
+    Ok(Coupled { insertions, entry: decisions.entry })
 }
 
 /// Where a memory parameter gets its value from.
@@ -95,7 +94,16 @@ enum Source {
 struct MemoryMove {
     slot: u32,
     arg: u32,
+    /// The parameter, if it goes through a register under that name: no register of the argument's home could hold it.
+    through: Option<u32>,
     from: Source,
+}
+
+impl MemoryMove {
+    /// Under which name it goes through a register.
+    fn name(&self) -> u32 {
+        self.through.unwrap_or(self.arg)
+    }
 }
 
 impl Coupler<'_> {
@@ -198,12 +206,15 @@ impl Coupler<'_> {
                     self.decisions.evictions.push(Eviction { vreg: arg, block, step: last });
                 }
             } else if self.at_exit[arg as usize] == self.mark {
-                moves.push(MemoryMove { slot, arg, from: Source::Register });
-            } else if let Some(recipe) = info.recipe {
-                moves.push(MemoryMove { slot, arg, from: Source::Recipe(recipe) });
+                moves.push(MemoryMove { slot, arg, through: None, from: Source::Register });
             } else {
-                let from = Source::Slot(self.slots.slot[arg as usize]);
-                moves.push(MemoryMove { slot, arg, from });
+                let from = match info.recipe {
+                    Some(recipe) => Source::Recipe(recipe),
+                    None => Source::Slot(self.slots.slot[arg as usize]),
+                };
+                let free =
+                    !self.fits(&[], arg, None) && self.fits(&[], param, None) && !args.contains(&param);
+                moves.push(MemoryMove { slot, arg, through: free.then_some(param), from });
             }
         }
         let (ready, mut missing): (Vec<u32>, Vec<u32>) =
@@ -245,7 +256,8 @@ impl Coupler<'_> {
             }
         }
         for &(arg, slot) in &aside {
-            moves.push(MemoryMove { slot, arg, from: Source::Slot(self.slots.slot[arg as usize]) });
+            let from = Source::Slot(self.slots.slot[arg as usize]);
+            moves.push(MemoryMove { slot, arg, through: None, from });
         }
         for change in &mut moves {
             if here.contains(&change.arg) {
@@ -292,11 +304,11 @@ impl Coupler<'_> {
                     self.scratch = self.new_slots();
                 }
                 let aside = self.scratch;
-                self.borrow(step, first.arg, &mut here, &mut moves, &mut lent)?;
+                self.borrow(step, first.name(), &mut here, &mut moves, &mut lent)?;
                 if let Source::Slot(slot) = first.from {
-                    self.insert(step, StepKind::Fill(slot), first.arg);
+                    self.insert(step, StepKind::Fill(slot), first.name());
                 }
-                self.insert(step, StepKind::Store(aside), first.arg);
+                self.insert(step, StepKind::Store(aside), first.name());
                 moves[0].from = Source::Slot(aside);
                 continue;
             };
@@ -304,15 +316,15 @@ impl Coupler<'_> {
             match change.from {
                 Source::Register => {}
                 Source::Slot(slot) => {
-                    self.borrow(step, change.arg, &mut here, &mut moves, &mut lent)?;
-                    self.insert(step, StepKind::Fill(slot), change.arg);
+                    self.borrow(step, change.name(), &mut here, &mut moves, &mut lent)?;
+                    self.insert(step, StepKind::Fill(slot), change.name());
                 }
                 Source::Recipe(recipe) => {
-                    self.borrow(step, change.arg, &mut here, &mut moves, &mut lent)?;
-                    self.insert(step, StepKind::Remake(recipe), change.arg);
+                    self.borrow(step, change.name(), &mut here, &mut moves, &mut lent)?;
+                    self.insert(step, StepKind::Remake(recipe), change.name());
                 }
             }
-            self.insert(step, StepKind::Store(change.slot), change.arg);
+            self.insert(step, StepKind::Store(change.slot), change.name());
         }
         for (vreg, slot) in lent {
             self.insert(step, StepKind::Fill(slot), vreg);

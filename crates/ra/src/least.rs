@@ -35,14 +35,25 @@ pub(crate) fn missing(code: &Code, limits: &Limits) -> u32 {
                 for &(vreg, _) in here.iter().filter(|(vreg, _)| !names(*vreg)) {
                     through.add(&code, limits, vreg);
                 }
-                nodes(&code, limits, step, &mut list);
-                for phase in [READING, WRITING] {
-                    pressure.start(limits);
-                    pressure.add_counts(limits, &through, At::Through(step.clobbers));
-                    pressure.add_nodes(limits, &list, step.clobbers, phase);
-                    let missing = |&b: &usize| pressure.used(b).saturating_sub(limits.capacity[b]);
-                    most = most.max(bounds.iter().map(missing).max().unwrap_or(0));
+                // As few as in the best of the ways in which operands can share places.
+                let mut ways = Ways::every();
+                let mut least = u32::MAX;
+                while least > most {
+                    ways.nodes(&code, limits, step, &mut list);
+                    let mut missing = 0;
+                    for phase in [READING, WRITING] {
+                        pressure.start(limits);
+                        pressure.add_counts(limits, &through, At::Through(step.clobbers));
+                        pressure.add_nodes(limits, &list, step.clobbers, phase);
+                        let of = |&b: &usize| pressure.used(b).saturating_sub(limits.capacity[b]);
+                        missing = missing.max(bounds.iter().map(of).max().unwrap_or(0));
+                    }
+                    least = least.min(missing);
+                    if !ways.next() {
+                        break;
+                    }
                 }
+                most = most.max(least);
                 here.retain(|&(_, last)| last > at);
                 for (op, &kill) in ops.iter().zip(&code.kills[step.ops()]) {
                     let vreg = op.vreg.0;

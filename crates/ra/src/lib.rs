@@ -48,6 +48,7 @@
 
 #![warn(missing_docs)]
 
+mod apart;
 mod backing;
 mod check;
 mod classes;
@@ -127,7 +128,6 @@ pub fn allocate(
         exact: false,
         bare: vec![false; program.insts.len()],
         force: options.force_spill,
-        stuck: None,
         decisions: Vec::new(),
         work,
     };
@@ -185,8 +185,6 @@ struct Job<'a> {
     bare: Vec<bool>,
     /// See [`Options::force_spill`].
     force: bool,
-    /// Where no place or no room was found in the last attempt.
-    stuck: Option<u32>,
     /// What the last attempt decided, if that is asked for.
     decisions: Vec<Decision>,
     work: Work,
@@ -253,21 +251,25 @@ impl Job<'_> {
             self.options,
         )
         .ok()?;
-        let colour::Coloured { code, live, slots, plan } = coloured;
-        let allocation = self.place(&code, &live, &limits, slots, &plan).ok()?;
+        let colour::Coloured { code, live, plan } = coloured;
+        let allocation = self.place(&code, &live, &limits, &plan).ok()?;
         Some(Allocation { engine: Engine::Graph, ..allocation })
     }
 
-    /// With memory edits. Where it does not fit or vectors, wide values and fixed units leave no arrangement although the
-    /// counts fit, everything runs once more, arranged instead of counted; then the instruction keeps nothing but its
+    /// With memory edits. Where it does not fit although what instructions name does, or vectors, wide values and fixed units leave
+    /// no arrangement although the counts fit, everything runs once more, arranged instead of counted; then the instruction keeps nothing but its
     /// operands in registers; then all instructions do.
     fn with_memory(&mut self, code: Code) -> Result<Allocation, Failure> {
         let mut first = None;
         for round in 0..4 {
-            self.stuck = None;
             let result = self.attempt(code.clone(), true);
-            let (Err(_), Some(at), 0..3) = (&result, self.stuck, round) else { return result };
-            let first = *first.get_or_insert(at);
+            let (Err(Failure::OutOfRegisters { at: Inst(at), .. }), 0..3) = (&result, round) else {
+                return result;
+            };
+            let (at, first) = (*at, *first.get_or_insert(*at));
+            if round == 0 && self.missing(&code) > 0 {
+                return result;
+            }
             match round {
                 0 => self.exact = true,
                 1 => {
@@ -289,6 +291,9 @@ impl Job<'_> {
         self.work.attempts += 1;
         let mut limits = Limits::new(self.file, self.program, self.options.max_registers, memory);
         limits.exact = self.exact;
+        if self.bare.contains(&true) {
+            code = apart::split(code, &self.bare, &limits, self.file.memory_edit_clobbers);
+        }
         let mut live = self.live(&mut code);
         let mut measure = pressure::measure(&code, &live, &limits, self.graph);
         if self.max_pressure == 0 {
@@ -304,19 +309,13 @@ impl Job<'_> {
 
     fn attempt(&mut self, code: Code, memory: bool) -> Result<Allocation, Failure> {
         let Start { mut code, mut live, limits, measure } = self.start(code, memory)?;
-        let mut slots = 0;
         // (What counts do not see has to go even though they fit.)
         if measure.over != 0 || self.force || self.exact {
-            let spilled = self.spill(code.clone(), &live, &limits, &measure);
-            if let Err(Failure::OutOfRegisters { at, .. }) = &spilled {
-                self.stuck = Some(at.0);
-            }
-            let mut spilled = spilled?;
+            let mut spilled = self.spill(code.clone(), &live, &limits, &measure)?;
             if memory && limits.loses_at_edits() && !self.force && !self.exact {
                 self.close(&code, &limits, &mut spilled);
             }
             self.decisions = std::mem::take(&mut spilled.log);
-            slots = spilled.coupled.slots;
             let insertions = std::mem::take(&mut spilled.coupled.insertions);
             code = rewrite::rewrite(&spilled.code, insertions, self.file.memory_edit_clobbers);
             live = self.live(&mut code);
@@ -331,7 +330,7 @@ impl Job<'_> {
                 return Err(Failure::CheckFailed(format!("v{vreg} is lost on some path after spilling")));
             }
         }
-        self.place(&code, &live, &limits, slots, &[])
+        self.place(&code, &live, &limits, &[])
     }
 
     /// Places for everything, and the allocation.
@@ -340,7 +339,6 @@ impl Job<'_> {
         code: &Code,
         live: &Liveness,
         limits: &Limits,
-        slots: u32,
         plan: &[u16],
     ) -> Result<Allocation, Failure> {
         let placed = scan::scan(
@@ -355,14 +353,11 @@ impl Job<'_> {
             plan,
             &mut self.work,
         )
-        .map_err(|stuck| {
-            self.stuck = Some(stuck.inst);
-            Failure::OutOfRegisters {
-                at: Inst(stuck.inst),
-                set: stuck.set,
-                live: stuck.live.into_iter().filter(|v| (v.0 as usize) < self.program.vregs.len()).collect(),
-                needed: 0,
-            }
+        .map_err(|stuck| Failure::OutOfRegisters {
+            at: Inst(stuck.inst),
+            set: stuck.set,
+            live: stuck.live.into_iter().filter(|v| (v.0 as usize) < self.program.vregs.len()).collect(),
+            needed: 0,
         })?;
         let unused = code.ops.iter().zip(&code.kills).zip(&code.real);
         let unused = unused
@@ -371,9 +366,11 @@ impl Job<'_> {
         unused_defs.sort_unstable();
         let memory_edits =
             placed.edits.iter().any(|(_, edit)| matches!(edit, Edit::Spill { .. } | Edit::Fill { .. }));
+        let mut edits = placed.edits;
+        let slots = slots::close_gaps(&mut edits);
         Ok(Allocation {
             places: placed.places,
-            edits: placed.edits,
+            edits,
             slots,
             memory_edits,
             max_pressure: self.max_pressure,
@@ -483,12 +480,20 @@ impl Job<'_> {
     /// shadow.)
     fn with_needed(&self, failure: Failure, code: &Code) -> Failure {
         let Failure::OutOfRegisters { at, set, live, .. } = failure else { return failure };
-        // (Fixed units that memory edits would take may make more room without them.)
-        let limits = |memory| Limits::new(self.file, self.program, self.options.max_registers, memory);
-        let missing = least::missing(code, &limits(true)).min(least::missing(code, &limits(false)));
-        let there = self.options.max_registers.unwrap_or_else(|| limits(true).room(set));
-        let needed = there.saturating_add(missing.max(1));
+        let limits = || Limits::new(self.file, self.program, self.options.max_registers, true);
+        let there = self.options.max_registers.unwrap_or_else(|| limits().room(set));
+        let needed = there.saturating_add(self.missing(code).max(1));
         Failure::OutOfRegisters { at, set, live, needed }
+    }
+
+    /// Registers that are missing for what instructions name alone. (Fixed units that memory edits would take may make more room
+    /// without them.)
+    fn missing(&self, code: &Code) -> u32 {
+        let limits = |memory| Limits::new(self.file, self.program, self.options.max_registers, memory);
+        match least::missing(code, &limits(true)) {
+            0 => 0,
+            missing => missing.min(least::missing(code, &limits(false))),
+        }
     }
 
     /// Shadows have no meaning outside.

@@ -73,7 +73,12 @@ pub(crate) struct Ways {
 
 impl Ways {
     pub fn new(limits: &Limits) -> Ways {
-        Ways { tried: 0, exact: limits.exact, picks: SmallVec::new(), at: 0 }
+        Ways { exact: limits.exact, ..Ways::every() }
+    }
+
+    /// All of them.
+    pub fn every() -> Ways {
+        Ways { tried: 0, exact: true, picks: SmallVec::new(), at: 0 }
     }
 
     pub fn nodes(&mut self, code: &Code, limits: &Limits, step: &Step, out: &mut Vec<Node>) {

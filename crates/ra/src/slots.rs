@@ -13,7 +13,7 @@ use std::collections::BinaryHeap;
 use crate::code::*;
 use crate::graph::NONE;
 use crate::liveness::Liveness;
-use crate::problem::OperandKind;
+use crate::problem::{Edit, OperandKind, Point, Slot};
 
 /// Most members of a web; each union tests all pairs.
 const MAX_WEB: usize = 12;
@@ -216,4 +216,24 @@ fn spread(code: &Code, live: &Liveness, wanted: &[bool], web: &[u32]) -> Slots {
         }
     }
     slots
+}
+
+/// Numbers the slots that edits name without holes, and says how many there are: where a store turns out not to be needed, its
+/// slot is nobody's.
+pub(crate) fn close_gaps(edits: &mut [(Point, Edit)]) -> u32 {
+    fn slot(edit: &mut Edit) -> Option<&mut Slot> {
+        match edit {
+            Edit::Spill { slot, .. } | Edit::Fill { slot, .. } => Some(slot),
+            _ => None,
+        }
+    }
+    let mut used: Vec<Slot> = edits.iter_mut().filter_map(|(_, edit)| slot(edit).copied()).collect();
+    used.sort_unstable();
+    used.dedup();
+    for slot in edits.iter_mut().filter_map(|(_, edit)| slot(edit)) {
+        if let Ok(number) = used.binary_search(slot) {
+            *slot = Slot(number as u32);
+        }
+    }
+    used.len() as u32
 }

@@ -402,6 +402,13 @@ impl Walk<'_, '_> {
                 _ => {}
             }
         }
+        // What is defined here and can be made again is made again where it is read.
+        for op in self.s.code.steps[step as usize].ops() {
+            if self.s.code.ops[op].kind != OperandKind::Use && self.has_recipe(self.s.code.ops[op].vreg.0) {
+                self.s.code.kills[op] = DIES;
+                self.was_out[self.s.code.ops[op].vreg.0 as usize] = true;
+            }
+        }
     }
 
     /// A value that the step reads is not needed in a register after it.

@@ -70,6 +70,13 @@ pub fn run_case(
                     tally.edits += allocation.edits.len() as u64;
                     tally.cost += allocation.cost(&program, &Costs::default());
                     tally.handed_on += (allocation.engine != engine) as u32;
+                    let used = allocation.edits.iter().filter_map(|(_, edit)| match edit {
+                        Edit::Spill { slot, .. } | Edit::Fill { slot, .. } => Some(slot.0),
+                        _ => None,
+                    });
+                    if used.collect::<std::collections::BTreeSet<_>>().len() != allocation.slots as usize {
+                        tally.bad.push(format!("{name}: slots that no edit names"));
+                    }
                     if let Err(text) = Machine::new(file, &program, &allocation).run(seed, 4, 60) {
                         tally.bad.push(format!("{name}: {text}"));
                     }
