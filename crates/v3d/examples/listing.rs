@@ -1,5 +1,5 @@
 //! Machine instructions and code of a program in the text form of the IR:
-//! `cargo run -p kempe-v3d --example listing -- FILE.kir v3d42|v3d71 [force-spill] [threads=N] [registers=N] [binning] [O0|O1]`.
+//! `cargo run -p kempe-v3d --example listing -- FILE.kir v3d42|v3d71 [force-spill] [threads=N] [registers=N] [binning] [verify] [O0|O1]`.
 //!
 //! For what `cargo xtask fuzz` has made small.
 
@@ -38,7 +38,9 @@ impl Observer for Show {
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [file, target, rest @ ..] = args.as_slice() else {
-        eprintln!("usage: listing FILE.kir v3d42|v3d71 [force-spill] [threads=N] [registers=N] [binning]");
+        eprintln!(
+            "usage: listing FILE.kir v3d42|v3d71 [force-spill] [threads=N] [registers=N] [binning] [verify]"
+        );
         std::process::exit(2);
     };
     let Some(version) = Version::ALL.into_iter().find(|v| v.name() == target) else {
@@ -56,6 +58,7 @@ fn main() {
             _ if a == "scan" => options.engine = kempe_ra::Engine::Scan,
             _ if a == "graph" => options.engine = kempe_ra::Engine::Graph,
             _ if a == "force-spill" => options.force_spill = true,
+            _ if a == "verify" => options.verify = true,
             _ if a == "binning" => options.shape.binning = true,
             _ => eprintln!("`{a}` is not known"),
         }

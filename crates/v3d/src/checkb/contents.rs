@@ -213,6 +213,13 @@ impl Values {
         members.chain([&name]).any(|&t| self.terms.is_known(t))
     }
 
+    /// Whether something in reach is made of an expression, or of its inversion: a choice is made with its sides exchanged
+    /// in the place of that.
+    fn in_reach(&self, name: Term) -> bool {
+        let parts = &self.equal.parts;
+        parts.contains(&name) || self.is_not(name).is_some_and(|inner| parts.contains(&inner))
+    }
+
     /// What a step is made from: what the machine code has of what contents are, their identity included; without any,
     /// steps before it; without those, the identity.
     fn steps(&self, contents: Term) -> List {
@@ -303,7 +310,7 @@ impl Values {
         };
         if many(&lists) {
             for (list, s) in lists.iter_mut().zip(sources) {
-                list.retain(|t| t == s || Some(*t) == extra || self.equal.parts.contains(t));
+                list.retain(|t| t == s || Some(*t) == extra || self.in_reach(*t));
             }
         }
         let mut found = Facts::new();
@@ -316,7 +323,7 @@ impl Values {
         let mut lists: SmallVec<[List; 3]> = sources.iter().map(|&s| self.steps(s)).collect();
         let many = |lists: &[List]| lists.iter().map(|l| l.len()).product::<usize>() > MAX_MADE;
         if many(&lists) {
-            lists.iter_mut().for_each(|l| l.retain(|t| self.equal.parts.contains(t)));
+            lists.iter_mut().for_each(|l| l.retain(|t| self.in_reach(*t)));
         }
         if !many(&lists) {
             for_each_choice(&lists, MAX_MADE, |list| {

@@ -130,7 +130,18 @@ impl Machine<'_> {
         });
         match (found, behaviour.effects.get(self.first_unmatched)) {
             (Some(n), _) => self.perform(n),
-            (None, Some(e)) => self.stop_at(e.inst, "an access of the texture unit does something else"),
+            (None, Some(e)) => {
+                let wanted = match &e.kind {
+                    EffectKind::Access(a) => a.texture.as_ref(),
+                    _ => None,
+                };
+                let mut pairs = wanted.iter().flat_map(|t| &t.coordinates).zip(&coordinates);
+                let why = match pairs.find(|((_, want), (_, w))| !self.v.is(w.value, *want)) {
+                    Some(((_, want), (_, w))) => self.other("coordinate", *want, w.value),
+                    None => self.difference(&e.kind, 0, &w, &data),
+                };
+                self.stop_at(e.inst, format!("an access of the texture unit does something else: {why}"))
+            }
             (None, None) => self.stop("an access of the texture unit that the program does not have"),
         }
     }
@@ -209,14 +220,13 @@ impl Machine<'_> {
             })
     }
 
+    fn other(&self, what: &str, wanted: Term, got: Term) -> String {
+        let (got, wanted) = (self.v.contents_text(got, DEPTH), self.v.text(wanted, DEPTH));
+        format!("another {what}, {got} instead of {wanted}")
+    }
+
     fn difference(&self, kind: &EffectKind, byte: u8, w: &Write, data: &[(Term, Option<Term>)]) -> String {
-        let pair = |what: &str, wanted: Term, got: Term| {
-            format!(
-                "another {what}, {} instead of {}",
-                self.v.contents_text(got, DEPTH),
-                self.v.text(wanted, DEPTH)
-            )
-        };
+        let pair = |what: &str, wanted: Term, got: Term| self.other(what, wanted, got);
         let a = match kind {
             EffectKind::Access(a) => a,
             EffectKind::Barrier => return "it crosses a barrier".to_owned(),

@@ -129,6 +129,9 @@ fn two(of: &mut dyn FnMut(Term) -> Term, [a, b]: [Term; 2]) -> [Term; 2] {
 /// Choices by one condition inside of each other that a normal form looks through. Equal values can make a ring of them.
 const MAX_CHOICES: usize = 8;
 
+/// Parts that are looked at to see whether a value is the same in all lanes. Beyond them it is said not to be.
+const MAX_UNIFORM: u32 = 256;
+
 /// The expressions of one comparison.
 pub(super) struct Values {
     pub terms: Terms<Value>,
@@ -254,7 +257,7 @@ impl Values {
         }
     }
 
-    fn is_not(&self, t: Term) -> Option<Term> {
+    pub(super) fn is_not(&self, t: Term) -> Option<Term> {
         match self.terms.node(t) {
             Value::Not(inner) => Some(self.name(inner)),
             _ => None,
@@ -394,18 +397,27 @@ impl Values {
     }
 
     /// Whether every lane holds the same: what only operations over all lanes, words of the streams, constants and the
-    /// number of the thread make.
+    /// number of the thread make, and what is equal to that here: a loop variable that always is its first value may be the
+    /// name of it.
     pub fn is_uniform(&self, t: Term) -> bool {
+        self.is_uniform_within(t, &mut { MAX_UNIFORM })
+    }
+
+    fn is_uniform_within(&self, t: Term, steps: &mut u32) -> bool {
         use Value::*;
-        match self.terms.node(t) {
+        if *steps == 0 {
+            return false;
+        }
+        *steps -= 1;
+        self.forms(self.name(t)).any(|v| match v {
             Const(_) | Word(..) | Side(..) | Read(..) | Zero(Op::Tidx | Op::Barrierid) => true,
             // What all lanes get from one, or from all of them.
             Spread(true, _) | One(Op::Ballot | Op::Bcastf | Op::Alleq | Op::Allfeq, ..) => true,
             Undefined | Payload(_) | Param(..) | Loaded(..) | Samples(..) | Unknown(..) | Zero(_) => false,
             // One row, but a column for each lane (12.3).
             One(op, ..) | Two(op, ..) if op.is_vpm_read() => false,
-            v => v.children().iter().all(|&c| self.is_uniform(c)),
-        }
+            v => v.children().iter().all(|&c| self.is_uniform_within(c, steps)),
+        })
     }
 
     /// An expression as text, cut off at some depth.
