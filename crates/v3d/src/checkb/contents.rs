@@ -146,9 +146,11 @@ impl Values {
         contents
     }
 
-    /// What is made from equal parts is equal: what the block makes, and what normal forms look into.
+    /// What is made from equal parts is equal: what the block makes, what it makes that from (which an operation that is repeated
+    /// makes here as well), and what normal forms look into.
     fn close(&mut self, places: &[&Facts], made: &[Term]) {
         let mut list = made.to_vec();
+        list.extend(made.iter().flat_map(|&t| self.terms.node(t).children()));
         for &t in places.iter().flat_map(|f| f.iter()) {
             for c in self.terms.node(t).children() {
                 list.push(c);
@@ -324,6 +326,9 @@ impl Values {
         let many = |lists: &[List]| lists.iter().map(|l| l.len()).product::<usize>() > MAX_MADE;
         if many(&lists) {
             lists.iter_mut().for_each(|l| l.retain(|t| self.in_reach(*t)));
+        }
+        if many(&lists) {
+            lists.iter_mut().for_each(|l| l.retain(|t| self.equal.parts.contains(t)));
         }
         if !many(&lists) {
             for_each_choice(&lists, MAX_MADE, |list| {
