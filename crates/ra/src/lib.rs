@@ -88,6 +88,7 @@ use code::{Code, DIES, Makers, StepKind};
 use demand::Limits;
 use graph::Graph;
 use liveness::Liveness;
+use masks::UnitMask;
 use report::{Decision, Profile, Report};
 use spill::{Spiller, Trouble};
 
@@ -267,7 +268,8 @@ impl Job<'_> {
                 return result;
             };
             let (at, first) = (*at, *first.get_or_insert(*at));
-            if round == 0 && self.missing(&code) > 0 {
+            // (Where sets overlap in part, the counts say too much too soon.)
+            if round == 0 && self.sets_are_nested() && self.missing(&code) > 0 {
                 return result;
             }
             match round {
@@ -484,6 +486,13 @@ impl Job<'_> {
         let there = self.options.max_registers.unwrap_or_else(|| limits().room(set));
         let needed = there.saturating_add(self.missing(code).max(1));
         Failure::OutOfRegisters { at, set, live, needed }
+    }
+
+    /// Of any two sets, one is part of the other, or they have nothing in common.
+    fn sets_are_nested(&self) -> bool {
+        let sets: Vec<UnitMask> = self.file.sets.iter().map(|set| UnitMask::of(&set.units)).collect();
+        let apart = |a: &UnitMask, b: &UnitMask| !a.intersects(b) || a.is_subset_of(b) || b.is_subset_of(a);
+        sets.iter().all(|a| sets.iter().all(|b| apart(a, b)))
     }
 
     /// Registers that are missing for what instructions name alone. (Fixed units that memory edits would take may make more room

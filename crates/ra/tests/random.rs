@@ -44,11 +44,11 @@ fn problems_on_random_files_are_allocated_right_or_refused_with_reason() {
 
 /// Problems that were refused although they fit: an operand of a set without backing beside a def of the same set; a value that
 /// can be made again, in a set that memory edits leave one unit of; one that is read from units its home does not have; a
-/// parameter whose argument has no place in any register of its home.
+/// parameter whose argument has no place in any register of its home; sets that overlap in part, where counts say too much.
 #[test]
 fn what_fits_is_not_refused() {
     let mut tallies = [Tally::default(), Tally::default()];
-    for seed in [2_083_809, 2_088_676, 2_105_445, 2_196_334, 2_220_140] {
+    for seed in [2_026_892, 2_083_809, 2_088_676, 2_105_445, 2_117_695, 2_196_334, 2_220_140] {
         run_random(seed, 0, &[Engine::Scan, Engine::Graph], &mut tallies);
     }
     for tally in &tallies {
