@@ -146,11 +146,10 @@ impl Values {
         contents
     }
 
-    /// What is made from equal parts is equal: what the block makes, what it makes that from (which an operation that is repeated
-    /// makes here as well), and what normal forms look into.
+    /// What is made from equal parts is equal: what the block makes, what it reads (an operation that is repeated makes it here as
+    /// well), and what normal forms look into.
     fn close(&mut self, places: &[&Facts], made: &[Term]) {
         let mut list = made.to_vec();
-        list.extend(made.iter().flat_map(|&t| self.terms.node(t).children()));
         for &t in places.iter().flat_map(|f| f.iter()) {
             for c in self.terms.node(t).children() {
                 list.push(c);

@@ -136,7 +136,7 @@ pub(super) struct Behaviour {
     /// Fences in the block; the last may stand behind all effects.
     pub fences: u32,
     pub leave: Leave,
-    /// Every expression that the block makes.
+    /// Every expression that the block makes or reads.
     pub made: Vec<Term>,
     /// Address and number of words of everything that is read through the side band.
     pub sides: Vec<(Term, u8)>,
@@ -239,6 +239,11 @@ pub(super) fn run(mir: &Mir<MInst>, target: Target, v: &mut Values) -> Result<So
             return Err(Malformed { inst: block.insts.end, message: "a block without an end" });
         }
         behaviour.made = v.take_made();
+        // What is read here may be made again here.
+        let read = block.insts.clone().flat_map(|i| mir.operands(Inst(i)));
+        behaviour.made.extend(read.filter_map(|op| out.value[op.vreg.0 as usize]));
+        behaviour.made.sort_unstable();
+        behaviour.made.dedup();
         out.blocks.push(behaviour);
     }
     Ok(out)
