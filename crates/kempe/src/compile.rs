@@ -549,6 +549,8 @@ pub(crate) fn one_result(
 #[derive(Default)]
 pub(crate) struct Stopwatch {
     pub passes: Vec<PassTime>,
+    /// Loops have been unrolled.
+    pub unrolled: bool,
 }
 
 impl Stopwatch {
@@ -569,7 +571,8 @@ impl Stopwatch {
 }
 
 impl pipeline::Observer for Stopwatch {
-    fn pass(&mut self, name: &'static str, time: Duration, _changed: bool, _module: &Module) {
+    fn pass(&mut self, name: &'static str, time: Duration, changed: bool, _module: &Module) {
+        self.unrolled |= changed && name == "unroll";
         self.add(name, time, 1);
     }
 }
@@ -607,21 +610,70 @@ fn make(
         if variant == Variant::Binning {
             crate::link::positions_only(&mut module);
         }
-        let level = pipeline::Options { level: code.level, ..target.opt_options() };
-        pipeline::optimise_with(&mut module, &level, &mut watch);
-        if keep.ir {
-            let before = thread_time();
-            ir = Some(kempe_ir::text::print(&module));
-            kept += thread_time() - before;
-        }
         // The places of errors, since the target takes the module.
         let (files, locs) = (module.files.clone(), module.locs.clone());
-        target.compile(module, variant, code, keep).map_err(|error| {
+        let mut build = |mut module: Module, keep_loops: bool| {
+            let level = pipeline::Options { level: code.level, keep_loops, ..target.opt_options() };
+            watch.unrolled = false;
+            pipeline::optimise_with(&mut module, &level, &mut watch);
+            let before = thread_time();
+            let text = keep.ir.then(|| kempe_ir::text::print(&module));
+            kept += thread_time() - before;
+            (target.compile(module, variant, code, keep), text, watch.unrolled)
+        };
+        let source = has_loops(&module).then(|| module.clone());
+        let (mut compiled, mut text, unrolled) = build(module, false);
+        if let Some(source) = source.filter(|_| unrolled)
+            && compiled.as_ref().is_ok_and(|made| lacks_registers(&made.artifact, target))
+        {
+            let (other, its_text, _) = build(source, true);
+            if let (Ok(made), Ok(other)) = (&mut compiled, other)
+                && is_better(&other.artifact, &made.artifact)
+            {
+                *made = other;
+                text = its_text;
+            }
+        }
+        ir = text;
+        compiled.map_err(|error| {
             let diagnostic = placed(Diagnostic::error(name, error.message.clone()), error.loc, &files, &locs);
             Failed::Target(diagnostic, Box::new(error))
         })
     });
     Made { compile_us: micros(thread_time() - start - kept), passes: watch.passes, ir, findings, outcome }
+}
+
+/// Whether there are edges that go back.
+fn has_loops(module: &Module) -> bool {
+    let f = &module.func;
+    let mut seen = vec![false; f.blocks.len()];
+    f.layout.iter().any(|&block| {
+        seen[block.0 as usize] = true;
+        f.blocks[block].term.targets().any(|to| seen[to.block.0 as usize])
+    })
+}
+
+/// A program that went to memory, or runs in fewer threads than others.
+fn lacks_registers(artifact: &Artifact, target: &'static dyn Target) -> bool {
+    let most = target.occupancy().first().map_or(0, |step| step.threads);
+    artifact.stats.spills + artifact.stats.fills > 0 || artifact.threads < most
+}
+
+/// Cycles of one thread that a program may take more, in quarters, to run in twice the threads.
+const MORE_THREADS: u64 = 5;
+
+/// Whether a program with its loops kept is better than the one in which they were unrolled: it needs less memory traffic, or no more and
+/// runs in more threads. (Fewer estimated cycles alone say nothing: the estimate weighs a loop that is kept and its copies differently.)
+fn is_better(rolled: &Artifact, unrolled: &Artifact) -> bool {
+    let memory = |a: &Artifact| a.stats.spills + a.stats.fills + a.stats.scratch;
+    let cycles = |a: &Artifact| a.stats.cycles;
+    if rolled.threads > unrolled.threads {
+        memory(rolled) <= memory(unrolled) && 4 * cycles(rolled) <= MORE_THREADS * cycles(unrolled)
+    } else {
+        rolled.threads == unrolled.threads
+            && memory(rolled) < memory(unrolled)
+            && cycles(rolled) < cycles(unrolled)
+    }
 }
 
 /// A message at its place in the source, where that is known.

@@ -29,6 +29,8 @@ pub struct Options {
     pub max_workgroups: u32,
     /// Instructions that full unrolling of a loop may come to.
     pub unroll_budget: u32,
+    /// Unroll only what private arrays ask for, and what hardly grows: the copies keep more values alive at once.
+    pub keep_loops: bool,
     /// Cost of the code that `if_convert` may run for nothing.
     pub if_convert_cost: u32,
 }
@@ -41,6 +43,7 @@ impl Options {
             vector_within_16: false,
             max_workgroups: u32::MAX,
             unroll_budget: 416,
+            keep_loops: false,
             if_convert_cost: 8,
         }
     }

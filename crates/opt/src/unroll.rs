@@ -114,6 +114,7 @@ fn plan(m: &Module, options: &Options, g: &Graph, dom: &Dom, loops: &Loops, l: u
     let budget = match (hint, indexed) {
         (LoopHint::DontUnroll, _) => body,
         (_, Some(Space::Private)) => ARRAY_BUDGET.max(options.unroll_budget),
+        _ if options.keep_loops => body,
         _ if nested => NESTED_BUDGET.min(options.unroll_budget),
         (LoopHint::Unroll, _) | (_, Some(_)) => HINT_BUDGET.max(options.unroll_budget),
         _ => options.unroll_budget,
