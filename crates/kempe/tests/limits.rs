@@ -7,11 +7,15 @@
 mod common;
 
 use common::{body, bytes, shader};
+use kempe::Engine;
 use kempe::compile::{CodeOptions, CompileResult, Keep, Options, Source, Status, compile};
-use kempe::exec::Inputs;
-use kempe::limits::Limits;
+use kempe::exec::{Environment, Inputs, Sizes};
+use kempe::ir::interp::{self, Form};
+use kempe::limits::{Limits, Stopped};
 use kempe::run::{RunOptions, run_artifact};
 use kempe::{FrontOptions, Stage, Variant};
+use kempe_mir::{Varying, VaryingSource, VertexRow};
+use std::time::Duration;
 
 fn options() -> Options {
     Options {
@@ -130,6 +134,14 @@ const REFUSED: &[[&str; 4]] = &[
         void main() { gl_FragColor = gl_TexCoord[9]; }",
         "array index out of range '9'",
         "`gl_TexCoord` beyond 8",
+    ],
+    [
+        "old.frag",
+        "#version 110
+        #define OLD(x) gl_ ## x
+        void main() { gl_FragColor = OLD(Color); }",
+        "gl_Color",
+        "names that macros paste together",
     ],
     [
         "matrix.comp",
@@ -399,4 +411,190 @@ fn shared_blocks_are_overlaid() {
         let run = run_artifact(&artifact, &inputs, &RunOptions::default()).expect("a run");
         assert_eq!(run.buffers[0].bytes, want, "{}", r.target);
     }
+}
+
+/// SPIR-V of a text in GLSL.
+fn spirv_of(file: &str, stage: Stage, source: &str) -> Vec<u32> {
+    let front = FrontOptions { stage: Some(stage), ..FrontOptions::default() };
+    kempe_front::to_spirv(file, &text(file, source), kempe_front::Language::Glsl, &front).expect("a shader")
+}
+
+/// Outputs of a control shader that start with a value: no text says that, so it is put into the words.
+#[test]
+fn initial_values_of_patches_are_refused() {
+    let source = "layout(vertices = 3) out; layout(location = 0) patch out float f;
+        void main() { f = 1; }";
+    let mut words = spirv_of("a.tesc", Stage::TessControl, source);
+    let next = |&at: &usize| words.get(at).map(|word| at + (word >> 16) as usize);
+    let starts: Vec<usize> = std::iter::successors(Some(5), next).filter(|&at| at < words.len()).collect();
+    let find = |op: spirv::Op, fits: &dyn Fn(&[u32]) -> bool| {
+        let mut all = starts.iter().copied();
+        all.find(|&at| words[at] & 0xffff == op as u32 && fits(&words[at..])).expect("an instruction")
+    };
+    let float = words[find(spirv::Op::TypeFloat, &|_| true) + 1];
+    let pointer = words[find(spirv::Op::TypePointer, &|w| w[2] == 3 && w[3] == float) + 1];
+    let variable = find(spirv::Op::Variable, &|w| w[1] == pointer);
+    let null = words[3];
+    words[3] += 1;
+    words.insert(variable + 4, null);
+    words[variable] += 1 << 16;
+    words.splice(variable..variable, [3 << 16 | spirv::Op::ConstantNull as u32, float, null]);
+    for e in of_spirv(&words) {
+        assert!(e.starts_with("Error ") && e.contains("initial value"), "{e}");
+    }
+}
+
+/// Nobody says what the next stage reads, so all of it is given.
+#[test]
+fn a_stage_alone_gives_everything() {
+    let source = "layout(location = 0) out vec2 a; layout(location = 3) out float b;
+        void main() { gl_Position = vec4(1); a = vec2(2); b = 3; }";
+    for r in results("a.vert", text("a.vert", source), &options()) {
+        let rows = r.artifact.expect("code").graphics.expect("facts").output_rows;
+        let given = rows.iter().filter(|row| matches!(row, VertexRow::Varying(..))).count();
+        assert_eq!(given, if r.variant == Variant::Binning { 0 } else { 3 }, "{rows:?}");
+    }
+}
+
+/// The number of the primitive is given by no shader before.
+#[test]
+fn the_number_of_the_primitive_comes_from_the_hardware() {
+    let source = "layout(location = 0) out uvec4 o; void main() { o = uvec4(gl_PrimitiveID); }";
+    for r in results("a.frag", text("a.frag", source), &options()) {
+        let varyings = r.artifact.expect("code").graphics.expect("facts").varyings;
+        assert!(matches!(varyings[..], [Varying { source: VaryingSource::PrimitiveId, .. }]), "{varyings:?}");
+    }
+}
+
+/// The numbers of registers are moved in the text, before macros are known.
+#[test]
+fn registers_that_macros_make_stay() {
+    let binding = |register: &str| {
+        let source = format!(
+            "#define PLACE t3
+            StructuredBuffer<uint> b : register({register}); RWStructuredBuffer<uint> o : register(u0);
+            [numthreads(1, 1, 1)] void main() {{ o[0] = b[0]; }}"
+        );
+        let results = results("a.comp.hlsl", source.into_bytes(), &options());
+        let resources = results[0].artifact.as_ref().unwrap_or_else(|| panic!("{}", results[0].report));
+        resources.resources.iter().map(|r| r.binding).min()
+    };
+    assert_eq!((binding("t3"), binding("PLACE")), (Some(35), Some(3)));
+}
+
+/// Macros that expand without bound: the time limit ends it.
+#[test]
+fn the_time_limit_ends_macros() {
+    let mut source = "#define A0 +1\n".to_owned();
+    for k in 0..30 {
+        source += &format!("#define A{} A{k} A{k}\n", k + 1);
+    }
+    source += "#if 0 A30\n#endif\nlayout(local_size_x = 1) in; void main() {}";
+    let limits = Limits { time: Duration::from_millis(300), ..Limits::default() };
+    for r in results("a.comp", text("a.comp", &source), &Options { limits, ..options() }) {
+        assert_eq!(r.status, Status::Limit, "{}", r.report);
+    }
+}
+
+/// Memory that no allocator of ours gives, as glslang's.
+#[cfg(target_os = "linux")]
+#[test]
+fn memory_of_others_is_noticed() {
+    let limits = Limits { memory: 64 << 20, ..Limits::default() };
+    let stopped = kempe::limits::guarded(limits, || {
+        const SIZE: usize = 256 << 20;
+        // SAFETY: the bytes are those of the block, which is given back.
+        unsafe {
+            let block = libc::malloc(SIZE).cast::<u8>();
+            assert!(!block.is_null());
+            block.write_bytes(1, SIZE);
+            // Or the compiler sees that nobody reads it and leaves it out.
+            std::hint::black_box(block);
+            std::thread::sleep(Duration::from_secs(2));
+            libc::free(block.cast());
+        }
+    });
+    assert_eq!(stopped, Err(Stopped::Memory(64 << 20)));
+}
+
+/// The second colour of blending changes nothing.
+#[test]
+fn the_second_colour_is_ignored() {
+    let both = "layout(location = 0, index = 0) out vec4 a; layout(location = 0, index = 1) out vec4 b;
+        layout(location = 0) in vec4 v; void main() { a = v * 2; b = v * 3; }";
+    let one = "layout(location = 0) out vec4 a; layout(location = 0) in vec4 v; void main() { a = v * 2; }";
+    let code = |source: &str| -> Vec<_> {
+        let results = results("a.frag", text("a.frag", source), &options());
+        results.into_iter().map(|r| r.artifact.unwrap_or_else(|| panic!("{}", r.report)).code).collect()
+    };
+    assert_eq!(code(both), code(one));
+}
+
+#[test]
+fn images_without_a_format_get_one() {
+    let source = "layout(local_size_x = 1) in; layout(binding = 0) writeonly uniform image2D f;
+        layout(binding = 1) writeonly uniform iimage2D i; layout(binding = 2) writeonly uniform uimage2D u;
+        void main() { imageStore(f, ivec2(0), vec4(1)); imageStore(i, ivec2(0), ivec4(1)); imageStore(u, ivec2(0), uvec4(1)); }";
+    for r in results("a.comp", text("a.comp", source), &options()) {
+        let json = kempe::artifact::write(&r.artifact.expect("code"));
+        for format in ["rgba32f", "rgba32i", "rgba32ui"] {
+            assert!(json.contains(&format!("\"{format}\"")), "{format}: {json}");
+        }
+    }
+}
+
+#[test]
+fn work_groups_stay_below_the_limit() {
+    let source = "layout(local_size_x = 1) in; void main() {}";
+    for r in results("a.comp", text("a.comp", source), &options()) {
+        let inputs = Inputs::new([65536, 1, 1]);
+        let e = run_artifact(&r.artifact.expect("code"), &inputs, &RunOptions::default()).unwrap_err();
+        assert!(e.to_string().contains("65536 work-groups along one axis: at most 65535"), "{e}");
+    }
+}
+
+/// Time before SPIR-V is time of texts alone.
+#[test]
+fn texts_pay_for_their_front_end() {
+    let source = "layout(local_size_x = 1) in; void main() {}";
+    let words = spirv_of("a.comp", Stage::Compute, source);
+    assert!(results("a.comp", text("a.comp", source), &options()).iter().all(|r| r.front_us > 0));
+    assert!(results("a.spv", bytes(&words), &options()).iter().all(|r| r.front_us == 0));
+}
+
+/// Subgroups as they are in the source, of which the interpreter has 16 lanes at most.
+#[test]
+fn wide_subgroups_are_not_interpreted() {
+    let words = shader("", &body("%r = OpCopyObject %uint %a"));
+    let module =
+        kempe_front::from_spirv("a.spv", &words, &FrontOptions::default()).expect("a module").remove(0);
+    let inputs = Inputs::new([1, 1, 1]).buffer(0, 0, vec![0; 32]).buffer(0, 1, vec![0; 32]);
+    let env = Environment::new(&module, &inputs, Sizes::source()).expect("an environment");
+    let run = |subgroup_size| {
+        let form = Form::Source { subgroup_size };
+        interp::run(&module, &env, &interp::Options { form, ..interp::Options::source() })
+    };
+    assert!(run(16).is_ok());
+    assert!(run(32).err().expect("a stop").to_string().contains("subgroups of 32 lanes"));
+}
+
+/// The graph engine has no splitting to leave out: its code is the same.
+#[test]
+fn leaving_out_splitting_is_for_one_engine() {
+    let sum: String = (0..90).map(|k| format!("uint v{k} = w[{k}u + n];\n")).collect();
+    // Each twice, one use soon after the other: splitting fills once.
+    let back: String = (1..90).rev().map(|k| format!("w[{k}u * 64u + n] = v{k} * v{};\n", k - 1)).collect();
+    let source = format!(
+        "layout(local_size_x = 16) in; layout(binding = 0) buffer B {{ uint w[]; }};
+        void main() {{ uint n = gl_LocalInvocationIndex; {sum} barrier(); {back} }}"
+    );
+    let code = |engine, splitting| -> Vec<_> {
+        let mut options = options();
+        options.code.engine = engine;
+        options.code.without.splitting = splitting;
+        let results = results("a.comp", text("a.comp", &source), &options);
+        results.into_iter().map(|r| r.artifact.unwrap_or_else(|| panic!("{}", r.report)).code).collect()
+    };
+    assert_eq!(code(Engine::Graph, false), code(Engine::Graph, true));
+    assert_ne!(code(Engine::Scan, false), code(Engine::Scan, true));
 }
