@@ -5,7 +5,6 @@ mod common;
 use common::*;
 use kempe_ir::text::print;
 use kempe_ir::{Op, Type};
-use std::fmt::Write;
 
 const IN: [u32; 8] = [0, 1, 2, 3, 100, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff];
 
@@ -225,76 +224,11 @@ fn physical_pointers_are_words() {
 }
 
 /// One block of 200,000 instructions, 500 selections inside of each other, 1,000 functions: the work grows with the size, which
-/// the limits of inlining and of the layers bound.
+/// the limits of inlining and of the layers bound. (`crates/kempe/tests/sizes.rs` makes code of them.)
 #[test]
 fn great_sizes() {
-    let mut code = "%v0 = OpIAdd %uint %a %u1\n".to_owned();
-    for k in 0..200_000 {
-        let op = ["OpIAdd", "OpBitwiseXor", "OpIMul"][k % 3];
-        writeln!(code, "%v{} = {op} %uint %v{k} %u{}", k + 1, [3, 10, 3][k % 3]).unwrap();
+    for (name, words, value) in [sizes::long_block(200_000), sizes::nest(500), sizes::functions(1000)] {
+        let module = convert(&words).unwrap_or_else(|e| panic!("{name}: {e}"));
+        assert_eq!(run(&module, &IN)[..8], IN.map(value), "{name}");
     }
-    code.push_str("%r = OpCopyObject %uint %v200000");
-    let module = convert(&shader("", &body(&code))).unwrap();
-    assert!(module.func.insts.len() > 200_000);
-    let step = |v: u32, k: usize| match k % 3 {
-        0 => v.wrapping_add(3),
-        1 => v ^ 10,
-        _ => v.wrapping_mul(3),
-    };
-    let value = |a: u32| (0..200_000).fold(a.wrapping_add(1), step);
-    assert_eq!(run(&module, &IN)[..8], IN.map(value));
-
-    let (mut open, mut close) = (String::new(), String::new());
-    for k in 0..500 {
-        write!(
-            open,
-            "%c{k} = OpUGreaterThan %bool %a %u{}
-            OpSelectionMerge %m{k} 0
-            OpBranchConditional %c{k} %t{k} %m{k}
-            %t{k} = OpLabel
-            ",
-            k % 5
-        )
-        .unwrap();
-        let last = 499 - k;
-        let from = if last == 0 { "entry".to_owned() } else { format!("t{}", last - 1) };
-        let inner = if last == 499 { "u10".to_owned() } else { format!("p{}", last + 1) };
-        let way = if last == 499 { "t499".to_owned() } else { format!("m{}", last + 1) };
-        write!(
-            close,
-            "OpBranch %m{last}
-            %m{last} = OpLabel
-            %p{last} = OpPhi %uint %u1 %{from} %{inner} %{way}
-            "
-        )
-        .unwrap();
-    }
-    let code = format!("{open}{close}%r = OpCopyObject %uint %p0").replace("%u4", "%u3");
-    let module = convert(&shader("", &body(&code))).unwrap_or_else(|e| panic!("{e}"));
-    assert_eq!(run(&module, &IN)[..8], IN.map(|a| if a > 3 { 10 } else { 1 }));
-
-    let mut functions = String::new();
-    for k in 0..1000 {
-        write!(
-            functions,
-            "%g{k} = OpFunction %uint 0 %fnuu
-            %z{k} = OpFunctionParameter %uint
-            %l{k} = OpLabel
-            %s{k} = OpIAdd %uint %z{k} %u{}
-            OpReturnValue %s{k}
-            OpFunctionEnd
-            ",
-            1 + k % 3
-        )
-        .unwrap();
-    }
-    let mut code = "%v0 = OpCopyObject %uint %a\n".to_owned();
-    for k in 0..1000 {
-        writeln!(code, "%v{} = OpFunctionCall %uint %g{k} %v{k}", k + 1).unwrap();
-    }
-    code.push_str("%r = OpCopyObject %uint %v1000");
-    let words = shader("%fnuu = OpTypeFunction %uint %uint", &(functions + &body(&code)));
-    let module = convert(&words).unwrap_or_else(|e| panic!("{e}"));
-    let sum: u32 = (0..1000).map(|k| 1 + k % 3).sum();
-    assert_eq!(run(&module, &IN)[..8], IN.map(|a| a.wrapping_add(sum)));
 }

@@ -415,12 +415,23 @@ fn wgsl_imports() {
     assert_eq!(run(&build(main, &other).unwrap_or_else(|e| panic!("{e}"))[0], &[5; 8])[..8], [0; 8]);
     // Messages name the file and the line of the mistake.
     let e = build(&main.replace("math::sum", "maths::sum"), &options).unwrap_err();
-    assert!(e.to_string().contains("there is no module for `engine::maths::sum`") && e.0[0].line == 4, "{e}");
+    assert!(e.to_string().contains("there is no module `engine::maths`") && e.0[0].line == 13, "{e}");
     file("local.wgsl", "\nfn plus(i: u32) -> u32 { return i * unknown; }\n");
     let e = build(main, &options).unwrap_err();
-    assert!(e.0[0].file.ends_with("local.wgsl") && e.0[0].line == 2, "{e}");
+    assert!(e.0[0].file.ends_with("local.wgsl") && (e.0[0].line, e.0[0].column) == (2, 37), "{e}");
     let e = build(&main.replace("#endif", ""), &options).unwrap_err();
-    assert!(e.to_string().contains("not closed"), "{e}");
+    assert!(e.to_string().contains("Not enough '# endif' lines"), "{e}");
+    // What the text would be after an import that is wrong is named as the text names it.
+    file("local.wgsl", "fn plus(i: u32) -> f32 { return f32(i); }\n");
+    let e = build(main, &options).unwrap_err();
+    assert!(e.0[0].file.ends_with("main.wgsl") && e.0[0].line == 13, "{e}");
+    let text = Options { defines: defines(&[("SCALE", "many")]), ..Options::default() };
+    let e = build(main, &text).unwrap_err();
+    assert!(e.to_string().contains("`SCALE` cannot be `many`"), "{e}");
+    file("local.wgsl", "#import \"round.wgsl\" as round\nfn plus(i: u32) -> u32 { return round::one(i); }\n");
+    file("round.wgsl", "#import \"local.wgsl\" as local\nfn one(i: u32) -> u32 { return local::plus(i); }\n");
+    let e = build(main, &options).unwrap_err();
+    assert!(e.to_string().contains("imports itself"), "{e}");
     for text in [
         "#else",
         "#endif",
@@ -433,5 +444,26 @@ fn wgsl_imports() {
     ] {
         assert!(build(text, &options).is_err(), "{text}");
     }
+    std::fs::remove_dir_all(&dir).unwrap();
+}
+
+/// A function of a module that the source puts another in the place of, everywhere.
+#[test]
+fn wgsl_overrides() {
+    let dir = std::env::temp_dir().join(format!("kempe-front-override-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let module = "#define_import_path light\n@group(0) @binding(0) var<storage, read_write> o: array<u32>;\n\
+        virtual fn shade(x: u32) -> u32 { return x + 1u; }\nfn twice(x: u32) -> u32 { return 2u * shade(x); }\n";
+    std::fs::write(dir.join("light.wgsl"), module).unwrap();
+    let main = "#import light\noverride fn light::shade(x: u32) -> u32 { return light::shade(x) * 10u; }\n\
+        @compute @workgroup_size(8) fn main(@builtin(local_invocation_index) i: u32) { light::o[i] = light::twice(i); }\n";
+    let name = dir.join("main.wgsl").to_string_lossy().into_owned();
+    let module = compile(&name, main.as_bytes(), Language::Wgsl, &Options::default())
+        .unwrap_or_else(|e| panic!("{e}"))
+        .remove(0);
+    let out = run(&module, &[0; 8]);
+    assert_eq!(out[..8], [20, 40, 60, 80, 100, 120, 140, 160]);
+    // The interface has the names of the text.
+    assert_eq!(module.resources[kempe_ir::Res(0)].name, "light::o");
     std::fs::remove_dir_all(&dir).unwrap();
 }

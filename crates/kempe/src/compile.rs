@@ -270,6 +270,9 @@ pub(crate) fn kind(source: &Source, bytes: &[u8]) -> Result<Kind, Diagnostic> {
             Ok(Kind { language, stage: Some(stage), stage_name })
         }
         (None, None) if bytes.is_empty() => Err(Diagnostic::error(&source.name, "the file is empty")),
+        (None, None) if extension == "cl" => {
+            Err(Diagnostic::error(&source.name, "OpenCL C sources are not read yet"))
+        }
         (None, None) => Err(Diagnostic::error(&source.name, "the name does not say what this is")
             .with_help("GLSL is told by .comp, .vert, .tesc, .tese, .geom or .frag or by --stage, HLSL by .hlsl with a stage (.vs.hlsl, .vert.hlsl) or with --stage, WGSL by .wgsl, SPIR-V by .spv")),
     }

@@ -29,21 +29,27 @@ pub fn compute(_: &Package) -> Result<Box<dyn Recipe>, String> {
     Ok(Box::new(ShaderTests { folders: &["tests/", "generated_tests/"], compute: true }))
 }
 
-/// The first section of each stage.
+/// A section of each stage. Of several, which OpenGL would link, the first that has a `main`, or the first.
 fn sections(text: &str) -> BTreeMap<&'static str, String> {
-    let mut out: BTreeMap<&'static str, String> = BTreeMap::new();
-    let mut open: Option<&'static str> = None;
+    let mut all: Vec<(&'static str, String)> = Vec::new();
+    let mut inside = false;
     for line in text.lines() {
         if let Some(name) = line.strip_prefix('[') {
             let name = name.split(']').next().unwrap_or_default();
             let stage = SECTIONS.iter().find(|s| s.0 == name).map(|s| s.1);
-            open = stage.filter(|s| !out.contains_key(s));
-            if let Some(stage) = open {
-                out.insert(stage, String::new());
-            }
-        } else if let Some(text) = open.and_then(|stage| out.get_mut(stage)) {
+            inside = stage.is_some();
+            all.extend(stage.map(|stage| (stage, String::new())));
+        } else if let Some((_, text)) = all.last_mut().filter(|_| inside) {
             text.push_str(line);
             text.push('\n');
+        }
+    }
+    let main = |text: &str| text.contains("main");
+    let mut out: BTreeMap<&'static str, String> = BTreeMap::new();
+    for (stage, text) in all {
+        let better = |taken: &String| !main(taken) && main(&text);
+        if out.get(stage).is_none_or(better) {
+            out.insert(stage, text);
         }
     }
     out
@@ -99,7 +105,7 @@ mod tests {
 
     #[test]
     fn every_stage_is_a_program() {
-        let text = "[require]\nGLSL >= 1.50\n[vertex shader passthrough]\n[fragment shader]\nf\n[fragment shader spirv]\nx\n[compute shader]\n#version 430\nc\n[test]\n";
+        let text = "[require]\nGLSL >= 1.50\n[vertex shader passthrough]\n[fragment shader]\nf\n[fragment shader spirv]\nx\n[compute shader]\nlayout\n[compute shader]\n#version 430\nvoid main() {}\n[compute shader]\nmain\n[test]\n";
         let path = format!("{PIGLIT}tests/spec/a.shader_test");
         let package = Package { files: vec![Files::from([(path, text.as_bytes().to_vec())])] };
         let recipe = graphics(&package).unwrap();
@@ -109,7 +115,7 @@ mod tests {
             [("spec_a", "comp"), ("spec_a", "frag")]
         );
         assert_eq!(recipe.assemble(&package, &all[1]).unwrap().text, "#version 150\nf\n");
-        assert_eq!(recipe.assemble(&package, &all[0]).unwrap().text, "#version 430\nc\n");
+        assert_eq!(recipe.assemble(&package, &all[0]).unwrap().text, "#version 430\nvoid main() {}\n");
         let names: Vec<String> =
             compute(&package).unwrap().all(&package).into_iter().map(|c| c.name).collect();
         assert_eq!(names, ["tests_spec_a"]);

@@ -456,7 +456,10 @@ impl Lower<'_, '_> {
     #[cold]
     pub(super) fn err_opaque(&self, lay: LayId) -> Res<()> {
         match self.p.ty(self.lay.infos[lay as usize].ty) {
-            Ty::Opaque { what } => self.err(format!("{what} are not supported yet")),
+            Ty::Opaque { what } => match REFUSED.iter().find(|(_, message, _)| message.starts_with(what)) {
+                Some((_, message, help)) => self.refuse((*message).to_owned(), help),
+                None => self.err(format!("{what} are not supported yet")),
+            },
             Ty::Image { .. } | Ty::SampledImage { .. } | Ty::Sampler => {
                 self.err("an image where a number is expected")
             }

@@ -147,6 +147,8 @@ pub struct Lower<'p, 'w> {
     const_vars: FxHashMap<u32, u32>,
     const_blobs: FxHashMap<Vec<u8>, u32>,
     large_vars: FxHashMap<u32, Ptr>,
+    /// What all shared blocks are.
+    shared_blocks: Option<kempe_ir::Var>,
     constant_base: Option<Value>,
     epoch: u32,
     epochs: u32,
@@ -241,6 +243,7 @@ pub fn lower(p: &Parsed, entry: &crate::parse::Entry) -> Res<Module> {
         const_vars: FxHashMap::default(),
         const_blobs: FxHashMap::default(),
         large_vars: FxHashMap::default(),
+        shared_blocks: None,
         constant_base: None,
         epoch: 1,
         epochs: 1,

@@ -89,12 +89,25 @@ impl Lower<'_, '_> {
 
     fn new_variable(&mut self, id: u32, lay: LayId, space: Space, volatile: bool) -> Ptr {
         let info = self.lay.infos[lay as usize];
-        let var = self.m.vars.push(Variable {
-            space,
-            size: info.size as u32,
-            align: info.align,
-            name: self.p.name(id).unwrap_or_default(),
-        });
+        // Shared blocks with offsets of their own all are the same memory.
+        let block = self.shared_rule(space, info.ty) == Rule::EXPLICIT;
+        let var = match self.shared_blocks.filter(|_| block) {
+            Some(var) => {
+                let all = &mut self.m.vars[var];
+                all.size = all.size.max(info.size as u32);
+                all.align = all.align.max(info.align);
+                var
+            }
+            None => self.m.vars.push(Variable {
+                space,
+                size: info.size as u32,
+                align: info.align,
+                name: self.p.name(id).unwrap_or_default(),
+            }),
+        };
+        if block {
+            self.shared_blocks = Some(var);
+        }
         let base = self.prelude(Op::VarAddr, Type::Ptr(space), Imm::Var(var));
         Ptr {
             base: Base::Value(base),

@@ -733,7 +733,9 @@ impl<'a> Parsed<'a> {
                 // Types of extensions: they may stand in a module as long as nothing uses them.
                 let name = op_name(i.op);
                 if name.starts_with("OpType") {
-                    self.add_type(i, Ty::Opaque { what: "types of this extension" }, 0, 0)?;
+                    let matrix = name.starts_with("OpTypeCooperativeMatrix");
+                    let what = if matrix { "cooperative matrices" } else { "types of this extension" };
+                    self.add_type(i, Ty::Opaque { what }, 0, 0)?;
                 } else {
                     return error(i.at, format!("{name} is not supported outside functions"));
                 }

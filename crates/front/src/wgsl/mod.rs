@@ -1,13 +1,12 @@
 //! WGSL to SPIR-V through naga: parsed, validated, overrides resolved, written.
 //!
-//! Imports, macros and conditions of engines become one text first ([`imports`]).
+//! A text with the imports, macros and conditions of engines goes through a library of theirs first ([`imports`]).
 //!
 //! Bounds checks and loop counters that naga can add are off: they would be code that the source does not have.
 
 mod imports;
 
 use crate::{Diagnostic, Diagnostics, Options};
-use imports::Combined;
 use naga::back::PipelineConstants;
 use naga::back::spv;
 use naga::proc::BoundsCheckPolicies;
@@ -27,24 +26,14 @@ pub fn to_spirv(name: &str, text: &[u8], options: &Options) -> Result<Vec<u32>, 
         Ok(s) => s,
         Err(e) => return Err(fail(&format!("the source is not UTF-8 from byte {} on", e.valid_up_to()))),
     };
-    let combined = match imports::is_used(source) {
-        true => Some(imports::combine(name, source, options)?),
-        false => None,
-    };
-    let text = combined.as_ref().map_or(source, |c| c.text.as_str());
-    let mut result = crate::on_large_stack(name, || compile(name, text, options));
-    if let (Some(combined), Err(Diagnostics(list))) = (&combined, &mut result) {
-        list.iter_mut().for_each(|d| of_file(d, combined));
-    }
-    result
-}
-
-/// A message about a combined text as one about the file that the line is of.
-fn of_file(d: &mut Diagnostic, combined: &Combined) {
-    if d.line != 0 {
-        let (file, line) = combined.place(d.line);
-        (d.file, d.line) = (file.to_owned(), line);
-    }
+    crate::on_large_stack(name, || {
+        if imports::is_used(source) {
+            return write(name, &imports::combine(name, source, options)?, None, options);
+        }
+        let module = naga::front::wgsl::parse_str(source)
+            .map_err(|e| Diagnostics::one(at(name, source, e.location(source), e.message().to_owned())))?;
+        write(name, &module, Some(source), options)
+    })
 }
 
 fn at(name: &str, source: &str, location: Option<naga::SourceLocation>, message: String) -> Diagnostic {
@@ -73,26 +62,34 @@ fn chain(e: &dyn std::error::Error) -> String {
     out
 }
 
-fn compile(name: &str, source: &str, options: &Options) -> Result<Vec<u32>, Diagnostics> {
-    let module = naga::front::wgsl::parse_str(source)
-        .map_err(|e| Diagnostics::one(at(name, source, e.location(source), e.message().to_owned())))?;
+/// A module as SPIR-V; with lines if there is the source that its places are of.
+fn write(
+    name: &str,
+    module: &naga::Module,
+    source: Option<&str>,
+    options: &Options,
+) -> Result<Vec<u32>, Diagnostics> {
     let mut validator = Validator::new(ValidationFlags::all(), Capabilities::all());
-    let info = validator
-        .validate(&module)
-        .map_err(|e| Diagnostics::one(at(name, source, e.location(source), chain(e.as_inner()))))?;
+    let info = validator.validate(module).map_err(|e| {
+        let message = chain(e.as_inner());
+        Diagnostics::one(match source {
+            Some(source) => at(name, source, e.location(source), message),
+            None => Diagnostic::error(name, message),
+        })
+    })?;
     let fail = |e: &dyn std::error::Error| Diagnostics::one(Diagnostic::error(name, chain(e)));
-    let constants = overrides(&module, options);
-    let (module, info) = naga::back::pipeline_constants::process_overrides(&module, &info, None, &constants)
+    let constants = overrides(module, options);
+    let (module, info) = naga::back::pipeline_constants::process_overrides(module, &info, None, &constants)
         .map_err(|e| fail(&e))?;
     let spv_options = spv::Options {
         lang_version: (1, 3),
         flags: spv::WriterFlags::DEBUG,
         bounds_check_policies: BoundsCheckPolicies::default(),
         force_loop_bounding: false,
-        debug_info: Some(spv::DebugInfo {
-            source_code: source,
+        debug_info: source.map(|source_code| spv::DebugInfo {
+            source_code,
             file_name: name,
-            language: naga::back::spv::SourceLanguage::WGSL,
+            language: spv::SourceLanguage::WGSL,
         }),
         ..spv::Options::default()
     };

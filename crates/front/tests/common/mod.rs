@@ -1,6 +1,8 @@
 //! A small assembler for SPIR-V text, and running what comes out of the front end on the interpreter.
 #![allow(dead_code)]
 
+pub mod sizes;
+
 use kempe_front::{Language, Options, compile};
 use kempe_ir::exec::{Environment, Inputs, Sizes};
 use kempe_ir::{Module, interp};
