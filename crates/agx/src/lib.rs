@@ -3,3 +3,4 @@
 pub mod instr;
 pub mod ops;
 pub mod tables;
+pub mod lower;

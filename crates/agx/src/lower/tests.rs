@@ -1,0 +1,1 @@
+//! What addresses become: reference section 6.
