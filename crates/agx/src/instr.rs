@@ -372,6 +372,12 @@ impl Instr {
         self
     }
 
+    /// In a form that is not the usual one.
+    pub fn in_form(mut self, form: Form) -> Instr {
+        self.form = form;
+        self
+    }
+
     /// See [`Instr::with`].
     pub fn put(&mut self, role: Role, operand: Operand) {
         match self.op.info().operands().position(|f| f.role == role) {
@@ -415,9 +421,10 @@ impl Instr {
         self.stray
     }
 
-    /// `mov_imm` in its shorter encoding for the value.
+    /// `mov_imm` of the width of the register.
     pub fn mov_imm(dest: Operand, value: u32) -> Instr {
-        let op = if value <= 0xffff { Op::MovImm16 } else { Op::MovImm32 };
+        let half = dest.as_reg().is_some_and(|(_, size, _)| size == Size::B16);
+        let op = if half { Op::MovImm16 } else { Op::MovImm32 };
         Instr::new(op).with(Role::Dest, dest).set(Number::Value, value)
     }
 

@@ -82,8 +82,8 @@ operations! {
     StackAdjust "stack_adjust" "TODO.stack_adjust" memory(6, 8, 47) 0x30f00ff 0x10100b5 FREE [U0_8 STACK_U1_26 STACK_U2_36 U3_44 U4_50 SIGNED_20] "Moves the stack pointer by a number of dwords.";
     Unk51 "unk51" "TODO.unk51" only(4) 0x7fffffff 0x51 FREE [] "Not known.";
     StackAdjustReg "stack_adjust_reg" "TODO.stack_adjust2" short(6, 8, 47) 0x30f00ff 0x100b5 FREE [U0_8 U1_26 U2_36 U3_44 U4_50 A_32] "Moves the stack pointer by a register.";
-    MovImm16 "mov_imm" short(4, 6, 15) 0x17f 0x62 S1_1 [DEST_44 VALUE_16_HALF] "A 16-bit number, zero-extended.";
-    MovImm32 "mov_imm" short(6, 8, 15) 0x17f 0x162 S1_1 [DEST_60 VALUE_16_WORD KILL_62] "A 32-bit number.";
+    MovImm16 "mov_imm" short(4, 6, 15) 0x17f 0x62 S1_1 [DEST_44 VALUE_16_HALF] "A number to a half register.";
+    MovImm32 "mov_imm" short(6, 8, 15) 0x17f 0x162 S1_1 [DEST_60 VALUE_16_WORD KILL_62] "A number to a 32-bit register.";
     GetSr "get_sr" only(4) 0x807f 0x72 S2_2 [DEST_28 SPECIAL_16] "Reads a special register.";
     Iadd "iadd" only(8) 0x800803f 0xe S2_1 [SAT DESTL_44 ALS_42 BLS_40 SHIFT_39] "A + (B << shift).";
     Isub "isub" only(8) 0x800803f 0x800000e S2_1 [SAT DESTL_44 ALS_42 BLS_40 SHIFT_39] "A - (B << shift).";
