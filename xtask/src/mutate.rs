@@ -165,7 +165,7 @@ fn compiled(m: &Module, version: Version, options: &judge::Options) -> Option<(A
     kempe_opt::optimise_with(&mut m, &choices, &mut ());
     let mut catch = Catch::default();
     let artifact = compile::compile(m, version, &options.back, &mut catch).ok()?;
-    let attempt = catch.attempts.into_iter().find(|a| a.code.words == artifact.code)?;
+    let attempt = catch.attempts.into_iter().find(|a| kempe_mir::code_of_words(&a.code.words) == artifact.code)?;
     Some((attempt, Made { version, lowered: catch.lowered?, artifact }))
 }
 
@@ -212,7 +212,7 @@ impl Subject {
             artifact: self.made.artifact.clone(),
         };
         let artifact = &mut made.artifact;
-        artifact.code = code.words.clone();
+        artifact.code = kempe_mir::code_of_words(&code.words);
         artifact.uniforms = code.uniforms.clone();
         artifact.single_section = code.single_section;
         for (inputs, want) in &self.runs {

@@ -7,3 +7,8 @@ pub mod instr;
 pub mod ops;
 pub mod tables;
 pub mod lower;
+pub mod mops;
+pub mod regs;
+pub mod select;
+pub mod compile;
+pub mod finish;

@@ -35,9 +35,9 @@ fn artifacts() -> impl Iterator<Item = (Version, Artifact)> {
 fn words() -> Vec<Vec<u8>> {
     let mut list = Vec::new();
     for (version, a) in artifacts() {
-        for part in a.code.chunks(24).take(4) {
+        for part in a.code.chunks(8 * 24).take(4) {
             let mut bytes = vec![(version == Version::ALL[1]) as u8];
-            bytes.extend(part.iter().flat_map(|w| w.to_le_bytes()));
+            bytes.extend(part);
             list.push(bytes);
         }
     }
@@ -47,7 +47,7 @@ fn words() -> Vec<Vec<u8>> {
 fn texts() -> Vec<Vec<u8>> {
     let mut list = Vec::new();
     for (version, a) in artifacts() {
-        for part in a.code.chunks(12).take(4) {
+        for part in kempe_mir::words_of_code(&a.code).chunks(12).take(4) {
             let lines: Vec<String> = part.iter().map(|&w| asm::disassemble(version, w, false)).collect();
             list.push(lines.join("\n").into_bytes());
         }
@@ -59,7 +59,7 @@ fn texts() -> Vec<Vec<u8>> {
 fn raw_programs() -> Vec<Vec<u8>> {
     artifacts()
         .map(|(version, a)| {
-            let code: Vec<u8> = a.code.iter().flat_map(|w| w.to_le_bytes()).collect();
+            let code = a.code.clone();
             let length = code.len();
             let uniforms: Vec<u8> = a.uniforms.iter().flat_map(|_| 0x0006_0000u32.to_le_bytes()).collect();
             let words = uniforms.len();

@@ -17,6 +17,7 @@ mod memory;
 #[cfg(test)]
 mod tests;
 
+pub use address::MAX_EXTRA_SHIFT;
 use kempe_ir::exec::VarLayout;
 use kempe_ir::{Builtin, Imm, InstData, Loc, Module, Op, Res, Space, Stage, Type, UniformWord, Value};
 use kempe_words::emit::Known;
