@@ -97,6 +97,17 @@ pub fn lower(m: &mut Module) -> Result<Lowered> {
             return Err(WordsError { message, loc: e.loc, value: None });
         }
     }
+    let low_addresses = m.func.values.iter().any(|(_, v)| v.ty == Type::Ptr(Space::Global));
+    let mut lower = Lower {
+        workgroup_size: m.workgroup_size,
+        elements: m.resources.values().map(|r| r.elements).collect(),
+        addresses: AddressCounts::default(),
+    };
+    kempe_words::run(m, HAS, &mut lower)?;
+    // Each part of an expansion is made where it is needed, so much is made twice and some for nothing.
+    tidy(m);
+    // (Variables that nothing names any more take no room.)
+    kempe_opt::compact::run(m);
     let layout = |space| match kempe_ir::exec::variable_layout(m, space) {
         Ok(layout) => Ok(layout),
         Err(message) => Err(WordsError { message, loc: Loc(0), value: None }),
@@ -114,18 +125,6 @@ pub fn lower(m: &mut Module) -> Result<Lowered> {
             private.bytes
         ));
     }
-    let low_addresses = m.func.values.iter().any(|(_, v)| v.ty == Type::Ptr(Space::Global));
-    let mut lower = Lower {
-        workgroup_size: m.workgroup_size,
-        elements: m.resources.values().map(|r| r.elements).collect(),
-        addresses: AddressCounts::default(),
-    };
-    kempe_words::run(m, HAS, &mut lower)?;
-    // Each part of an expansion is made where it is needed, so much is made twice and some for nothing.
-    tidy(m);
-    let vars = std::mem::take(&mut m.vars);
-    kempe_opt::compact::run(m);
-    m.vars = vars;
     let offsets = |layout: &VarLayout| layout.offsets.iter().map(|(_, &at)| at).collect();
     Ok(Lowered {
         private_offsets: offsets(&private),
