@@ -5,4 +5,7 @@ pub mod decode;
 pub mod encode;
 pub mod instr;
 pub mod ops;
+pub mod oracle;
+pub mod sim;
+pub mod stats;
 pub mod tables;
