@@ -9,6 +9,7 @@
 //! Left out: the 256 halves as units. A 16-bit value takes a whole register, because members of vector operands have one
 //! unit in the allocator.
 
+use crate::stats;
 use kempe_ra::{Backing, ClobberId, Costs, RegisterFile, SetId, Unit, UnitSet};
 
 /// All registers that are given out.
@@ -23,28 +24,14 @@ pub const REGISTERS: u32 = 128;
 /// The first that is given out.
 const FIRST: u16 = 1;
 
-/// Threads that fit on a core, with the registers that each may then have, most threads first (reference section 1.2).
-pub const OCCUPANCY: [(u32, u32); 10] = [
-    (1024, 52),
-    (896, 56),
-    (832, 64),
-    (768, 68),
-    (704, 72),
-    (640, 80),
-    (576, 92),
-    (512, 104),
-    (448, 116),
-    (384, 128),
-];
-
 /// Registers that a program may use in work-groups of so many threads: all of one must fit on a core together.
 pub fn limit(threads: u32) -> u32 {
-    OCCUPANCY.iter().filter(|step| step.0 >= threads).map(|step| step.1).max().unwrap_or(OCCUPANCY[0].1)
+    stats::halves_for(threads) / 2
 }
 
 /// Threads that fit on a core with so many registers.
 pub fn threads(registers: u32) -> u32 {
-    OCCUPANCY.iter().find(|step| step.1 >= registers).map_or(OCCUPANCY[OCCUPANCY.len() - 1].0, |step| step.0)
+    stats::threads_for(2 * registers)
 }
 
 /// Number of the register that a unit is.

@@ -1,12 +1,9 @@
-//! A sample of the disassembly oracle in the ordinary tests; `cargo xtask oracles` runs it whole.
+//! A sample of the oracles in the ordinary tests; `cargo xtask oracles` runs them whole.
 //!
-//! The file is read where it lies: below `$KEMPE_SHARED`, else in `../shared` beside the workspace. Without it the test says
-//! that it was skipped.
+//! The files are read where they lie: below `$KEMPE_SHARED`, else in `../shared` beside the workspace. Without them the test
+//! says that it was skipped.
 
-use kempe_agx::asm;
-use kempe_agx::decode::decode;
-use kempe_agx::encode::encode;
-use kempe_agx::instr::Number;
+use kempe_agx::oracle::{disassembly_case, execution_case, round_trip_case};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -22,37 +19,28 @@ fn say(line: String) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-fn bytes(hex: &str) -> Vec<u8> {
-    (0..hex.len() / 2)
-        .map(|i| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).expect("hexadecimal digits"))
-        .collect()
-}
-
-#[test]
-fn sample_of_the_disassembly_oracle() {
-    let path = shared().join("isa/agx/oracle-disasm-agx.tsv");
+/// Runs every thirteenth line of a file.
+fn sample(file: &str, least: usize, check: impl Fn(&str) -> Result<(), String>) {
+    let path = shared().join(file);
     let Ok(text) = std::fs::read_to_string(&path) else {
         say(format!("SKIPPED: no {} (set KEMPE_SHARED to the folder that holds isa/agx)", path.display()));
         return;
     };
     let mut cases = 0;
     for line in text.lines().filter(|line| !line.starts_with('#')).step_by(13) {
-        let (hex, expected) = line.split_once('\t').expect("two columns");
-        let word = bytes(hex);
-        assert_eq!(asm::disassemble(&word, true), Ok((expected.to_owned(), word.len())));
-        let decoded = decode(&word).expect("an instruction");
-        let canonical = encode(&decoded.instr).expect("an encoding");
-        assert_eq!(decode(&canonical).map(|d| d.instr), Ok(decoded.instr), "{line}");
-        // An access to no element has no registers that could be written down.
-        if !decoded.instr.has(Number::Mask) || decoded.instr.get(Number::Mask) != 0 {
-            assert_eq!(
-                asm::assemble(&asm::text(&decoded.instr, false)).as_deref(),
-                Ok(&*canonical),
-                "{line}"
-            );
-        }
+        assert_eq!(check(line), Ok(()), "{line}");
         cases += 1;
     }
     say(format!("{}: {cases} cases", path.display()));
-    assert!(cases > 1000);
+    assert!(cases >= least);
+}
+
+#[test]
+fn sample_of_the_disassembly_oracle() {
+    sample("isa/agx/oracle-disasm-agx.tsv", 1000, |line| disassembly_case(line).and(round_trip_case(line)));
+}
+
+#[test]
+fn sample_of_the_execution_oracle() {
+    sample("isa/agx/oracle-exec-agx.tsv", 300, execution_case);
 }

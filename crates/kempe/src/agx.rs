@@ -3,15 +3,16 @@
 use crate::compile::{CodeOptions, Compiled, Keep, Stopwatch, TargetError};
 use crate::explain::{Explainer, Step};
 use crate::raw::{RawProgram, RawRun};
-use crate::run::{self, RunError, RunOptions, RunReport};
+use crate::run::{self, RunError, RunOptions, RunReport, ThreadCounts};
 use crate::target::{CodeFacts, INVALID, Target, TextError, Variant, Violation};
 use kempe_agx::finish::Finished;
 use kempe_agx::lower::AddressCounts;
 use kempe_agx::mops::MInst;
-use kempe_agx::{asm, compile, regs};
-use kempe_ir::exec::{Inputs, Memory, Sizes};
-use kempe_ir::{Module, interp};
-use kempe_mir::{Artifact, Mir};
+use kempe_agx::sim::{self, AddressMap, Dispatch, Order, Program};
+use kempe_agx::{asm, compile, regs, stats};
+use kempe_ir::exec::{Environment, Inputs, Memory, Sizes};
+use kempe_ir::{Module, UniformWord, interp};
+use kempe_mir::{Artifact, Mir, UniformSource};
 use kempe_opt::pipeline;
 use kempe_ra::Allocation;
 use std::time::Instant;
@@ -25,16 +26,21 @@ pub struct Agx;
 /// AGX G13.
 pub static G13: Agx = Agx;
 
-/// Threads and registers (reference section 1.2).
-static OCCUPANCY: [Step; 10] = {
-    let mut steps = [Step { threads: 0, registers: 0 }; 10];
+/// Threads and registers of 32 bits (reference section 1.2).
+static OCCUPANCY: [Step; stats::OCCUPANCY.len()] = {
+    let mut steps = [Step { threads: 0, registers: 0 }; stats::OCCUPANCY.len()];
     let mut n = 0;
     while n < steps.len() {
-        steps[n] = Step { threads: regs::OCCUPANCY[n].0, registers: regs::OCCUPANCY[n].1 };
+        let (halves, threads) = stats::OCCUPANCY[n];
+        steps[n] = Step { threads, registers: halves / 2 };
         n += 1;
     }
     steps
 };
+
+/// Where the simulated buffers begin: beyond 32 bits, each with a high word of its own, so that arithmetic that forgets it
+/// goes wrong.
+const DEVICE_BASE: u64 = 0x11_0000_0000;
 
 impl Target for Agx {
     fn name(&self) -> &'static str {
@@ -140,8 +146,53 @@ impl Target for Agx {
         Vec::new()
     }
 
-    fn run(&self, _artifact: &Artifact, _inputs: &Inputs, _options: &RunOptions) -> Result<RunReport, RunError> {
-        Err(RunError::Setup("there is no simulator for agx yet".to_owned()))
+    fn run(&self, artifact: &Artifact, inputs: &Inputs, options: &RunOptions) -> Result<RunReport, RunError> {
+        let mut environment = run::environment(artifact, inputs, self.sizes(artifact)?)?;
+        let mut memory = std::mem::take(&mut environment.memory);
+        let map = match artifact.low_addresses {
+            // Addresses come out of memory as 32 bits.
+            true => AddressMap::new(&memory, |_, address| address.into()),
+            false => AddressMap::scattered(&memory, DEVICE_BASE),
+        };
+        let map = map.map_err(RunError::Setup)?;
+        let program = Program {
+            // The launch word counts in units of 8 halves.
+            halves: (2 * artifact.stats.max_temps).next_multiple_of(8).max(8),
+            threadgroup_bytes: artifact.shared_bytes,
+            stack_dwords: artifact.scratch_bytes / 4,
+            ..Program::new(artifact.code.clone(), uniforms(artifact, &environment, &map), artifact.workgroup_size)
+        };
+        let dispatch = Dispatch { groups: inputs.groups, map };
+        let how = sim::Options {
+            step_limit: options.step_limit,
+            order: match options.schedule {
+                0 => Order::RoundRobin,
+                RunOptions::SEQUENTIAL => Order::Sequential,
+                seed => Order::Shuffled(seed),
+            },
+            undefined_in_memory: true,
+            zeroed_threadgroup: true,
+            ..sim::Options::default()
+        };
+        let outcome = sim::run(&program, &dispatch, &mut memory, &how);
+        outcome.result.clone().map_err(|fault| RunError::Program(fault.to_string()))?;
+        Ok(RunReport {
+            buffers: run::outputs(&environment, &memory),
+            counts: outcome.executed,
+            instructions: outcome.instructions,
+            threads: outcome
+                .groups
+                .iter()
+                .map(|g| ThreadCounts {
+                    supergroup: g.threadgroup,
+                    batch: g.group,
+                    instructions: g.instructions,
+                    stalls: 0,
+                    switches: 0,
+                })
+                .collect(),
+            ..RunReport::default()
+        })
     }
 
     fn interpret(
@@ -151,7 +202,7 @@ impl Target for Agx {
         inputs: &Inputs,
         options: &RunOptions,
     ) -> Result<RunReport, RunError> {
-        let how = interp::Options { step_limit: options.step_limit, ..interp::Options::source() };
+        let how = interp::Options { step_limit: options.step_limit, flush: true, ..interp::Options::source() };
         run::interpreted(lowered, inputs, self.sizes(artifact)?, &how).map(|(report, _)| report)
     }
 
@@ -163,6 +214,24 @@ impl Target for Agx {
     fn run_raw(&self, _: &RawProgram, _: &mut Memory, _: &RunOptions) -> Result<RawRun, RunError> {
         Err(RunError::Setup(format!("machine code from elsewhere cannot be run for {}", self.name())))
     }
+}
+
+/// Words of the uniform registers as a driver would fill them: addresses are those of the device.
+fn uniforms(artifact: &Artifact, environment: &Environment, map: &AddressMap) -> Vec<u32> {
+    let address = |word: UniformWord| {
+        let is_address = matches!(
+            word,
+            UniformWord::BufferAddr { .. } | UniformWord::PushAddr | UniformWord::ConstantAddr
+        );
+        let value = environment.word(word);
+        if is_address { map.device(value).unwrap_or(value.into()) } else { value.into() }
+    };
+    let word = |source: &UniformSource| match *source {
+        UniformSource::Const(value) => value,
+        UniformSource::Word(word, plus) => (address(word) as u32).wrapping_add(plus),
+        UniformSource::High(word) => (address(word) >> 32) as u32,
+    };
+    artifact.uniforms.iter().map(word).collect()
 }
 
 /// Listens to the driver.
