@@ -33,6 +33,7 @@ mod sources;
 mod stages;
 mod survey;
 mod sweep;
+mod targets;
 
 use std::process::ExitCode;
 

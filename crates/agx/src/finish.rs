@@ -144,6 +144,11 @@ fn counter() -> Operand {
     Operand::reg(0, Size::B16)
 }
 
+/// The other half of its register, which is given to nobody.
+fn spare() -> Operand {
+    Operand::reg(1, Size::B16)
+}
+
 fn register(r: u16) -> Operand {
     Operand::reg(2 * r, Size::B32)
 }
@@ -416,13 +421,11 @@ impl Finish<'_> {
             [a, b] => {
                 let (a, b) = (a.unwrap_or(0), b.unwrap_or(0));
                 let (x, y) = if condition & INVERT != 0 { (b, a) } else { (a, b) };
-                if x.max(y) > MAX_SELECT {
-                    return self.bug("lanes wait for more than 255 pops");
-                }
+                let (x, y) = (self.count_operand(x, counter()), self.count_operand(y, spare()));
                 let op = if test.op == Op::IfFcmp { Op::Fcmpsel } else { Op::Icmpsel };
                 let select = Instr::binary(op, counter(), test.operand(Role::A), test.operand(Role::B))
-                    .with(Role::X, Operand::imm(x as i32))
-                    .with(Role::Y, Operand::imm(y as i32))
+                    .with(Role::X, x)
+                    .with(Role::Y, y)
                     .set(Number::Condition, condition & !INVERT);
                 self.out.push(select);
                 if !self.plan.pops[position + 1] {
@@ -433,6 +436,15 @@ impl Finish<'_> {
         if waits[0].is_none() || waits[1].is_none() {
             self.skip_after(position);
         }
+    }
+
+    /// A count as an operand of a select: an immediate, or in this half register, which nobody needs just now.
+    fn count_operand(&mut self, count: u32, half: Operand) -> Operand {
+        if count <= MAX_SELECT {
+            return Operand::imm(count as i32);
+        }
+        self.out.push(Instr::mov_imm(half, count));
+        half
     }
 
     /// As [`Finish::skip`], from the end of a block on.

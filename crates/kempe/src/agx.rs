@@ -195,15 +195,8 @@ impl Target for Agx {
         })
     }
 
-    fn interpret(
-        &self,
-        lowered: &Module,
-        artifact: &Artifact,
-        inputs: &Inputs,
-        options: &RunOptions,
-    ) -> Result<RunReport, RunError> {
-        let how = interp::Options { step_limit: options.step_limit, flush: true, ..interp::Options::source() };
-        run::interpreted(lowered, inputs, self.sizes(artifact)?, &how).map(|(report, _)| report)
+    fn interpreter(&self, _artifact: &Artifact, run: &mut dyn FnMut(&interp::Options)) {
+        run(&interp::Options { flush: true, ..interp::Options::source() });
     }
 
     fn sizes(&self, _artifact: &Artifact) -> Result<Sizes, RunError> {

@@ -6,10 +6,10 @@
 use crate::compile::{CodeOptions, Compiled, Keep, TargetError};
 use crate::explain::Step;
 use crate::raw::{RawProgram, RawRun};
-use crate::run::{RunError, RunOptions, RunReport, StageRun};
+use crate::run::{self, RunError, RunOptions, RunReport, StageRun};
 use crate::{agx, v3d};
 use kempe_ir::exec::{Inputs, Memory, Sizes};
-use kempe_ir::{Module, Stage};
+use kempe_ir::{Module, Stage, interp};
 use kempe_mir::Artifact;
 use kempe_opt::pipeline;
 
@@ -90,6 +90,9 @@ pub trait Target: Sync {
     /// When it cannot be run like this or breaks a rule.
     fn run(&self, artifact: &Artifact, inputs: &Inputs, options: &RunOptions) -> Result<RunReport, RunError>;
 
+    /// Says how the interpreter runs the lowered program of an artifact: as the machine lays lanes out and computes.
+    fn interpreter(&self, artifact: &Artifact, run: &mut dyn FnMut(&interp::Options));
+
     /// Runs the lowered program of an artifact with the interpreter, laid out as the simulator lays it out: the two must
     /// agree bit for bit.
     ///
@@ -101,7 +104,15 @@ pub trait Target: Sync {
         artifact: &Artifact,
         inputs: &Inputs,
         options: &RunOptions,
-    ) -> Result<RunReport, RunError>;
+    ) -> Result<RunReport, RunError> {
+        let sizes = self.sizes(artifact)?;
+        let mut result = Err(RunError::Setup("it cannot be interpreted".to_owned()));
+        self.interpreter(artifact, &mut |how| {
+            let how = interp::Options { step_limit: options.step_limit, ..*how };
+            result = run::interpreted(lowered, inputs, sizes, &how).map(|(report, _)| report);
+        });
+        result
+    }
 
     /// Runs the program of a graphics stage on the simulator, for the invocations of `inputs.stage`.
     ///

@@ -196,16 +196,9 @@ impl Target for V3d {
         Ok(RunReport { buffers: run::outputs(&environment, &memory), ..report(&outcome) })
     }
 
-    fn interpret(
-        &self,
-        lowered: &Module,
-        artifact: &Artifact,
-        inputs: &Inputs,
-        options: &RunOptions,
-    ) -> Result<RunReport, RunError> {
+    fn interpreter(&self, artifact: &Artifact, run: &mut dyn FnMut(&interp::Options)) {
         let start = Start { version: self.0, threads: artifact.threads };
-        let how = interp::Options { step_limit: options.step_limit, ..interp::Options::machine(&start) };
-        run::interpreted(lowered, inputs, self.sizes(artifact)?, &how).map(|(report, _)| report)
+        run(&interp::Options::machine(&start));
     }
 
     fn variants(&self, stage: Stage) -> &'static [Variant] {

@@ -460,8 +460,9 @@ impl Select<'_> {
             }
         }
         self.b.loc = made.loc;
+        let undefined = made.uses.iter().any(|u| self.b.mir.program.vregs[u.0 as usize].undefined);
         let repeat = match made.data {
-            MInst::Plain(i, _) => repeat_cost(&i, &made),
+            MInst::Plain(i, _) if !undefined => repeat_cost(&i, &made),
             _ => None,
         };
         let inst = self.b.inst(made.data, &list, regs::NONE, made.is_move);
