@@ -1,12 +1,12 @@
 //! The driver: an optimised module in, an artifact out.
 //!
 //! Lower, select, order, allocate (with checker A), finish. A program may use as many registers as leave room for a whole
-//! work-group on a core (`regs::limit`); fewer bring more threads, so the allocator takes the lowest that are free.
+//! work-group on a core (`registers::limit`); fewer bring more threads, so the allocator takes the lowest that are free.
 
 use crate::finish::{self, Finished};
 use crate::lower;
 use crate::mops::MInst;
-use crate::{regs, select};
+use crate::{registers as regs, select};
 use kempe_ir::{Loc, Module};
 use kempe_mir::order::Room;
 use kempe_mir::{Artifact, Mir, Stats};

@@ -16,7 +16,7 @@ use crate::encode;
 use crate::instr::{Instr, Number, Operand, Role, Size};
 use crate::mops::{self, MInst, is_asynchronous};
 use crate::ops::Op;
-use crate::regs;
+use crate::registers as regs;
 use crate::select::plan::{Item, Plan};
 use kempe_mir::Mir;
 use kempe_ra::{Allocation, Edit, Inst, OperandKind, Point, Unit};

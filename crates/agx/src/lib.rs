@@ -11,7 +11,7 @@ pub mod stats;
 pub mod tables;
 pub mod lower;
 pub mod mops;
-pub mod regs;
+pub mod registers;
 pub mod select;
 pub mod compile;
 pub mod finish;

@@ -9,7 +9,7 @@ use kempe_agx::finish::Finished;
 use kempe_agx::lower::AddressCounts;
 use kempe_agx::mops::MInst;
 use kempe_agx::sim::{self, AddressMap, Dispatch, Order, Program};
-use kempe_agx::{asm, compile, regs, stats};
+use kempe_agx::{asm, compile, registers as regs, stats};
 use kempe_ir::exec::{Environment, Inputs, Memory, Sizes};
 use kempe_ir::{Module, UniformWord, interp};
 use kempe_mir::{Artifact, Mir, UniformSource};

@@ -14,8 +14,6 @@
 
 mod address;
 mod memory;
-#[cfg(test)]
-mod tests;
 
 pub use address::MAX_EXTRA_SHIFT;
 use kempe_ir::exec::VarLayout;

@@ -19,14 +19,12 @@ mod memory;
 mod ops;
 pub mod plan;
 mod sources;
-#[cfg(test)]
-mod tests;
 
 use crate::instr::{Instr, Number, Role, Size};
 use crate::lower::Lowered;
 use crate::mops::{self, MInst};
 use crate::ops::Op as MOp;
-use crate::regs;
+use crate::registers as regs;
 use kempe_ir::{Block, Function, Inst, Loc, Module, Op, Space, Table, Term, Type, UniformWord, Value, ValueDef};
 use kempe_mir::{Mir, MirBuilder, UniformSource};
 use kempe_ra::{Edge, Group, Operand, OperandKind, Recipe, VReg, VRegInfo, VectorPart};

@@ -3,7 +3,7 @@
 use super::{Select, Uses};
 use crate::instr::{Instr, Number, Operand, Role, Size};
 use crate::mops::{self, MInst};
-use crate::regs;
+use crate::registers as regs;
 use kempe_ir::{Builtin, Imm, Op, Type, UniformWord, Value};
 use kempe_mir::UniformSource;
 use kempe_ra::{VReg, VRegInfo};

@@ -1,1 +1,0 @@
-//! What addresses become: reference section 6.
