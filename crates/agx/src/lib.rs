@@ -6,6 +6,7 @@ pub mod encode;
 pub mod instr;
 pub mod ops;
 pub mod oracle;
+pub mod regs;
 pub mod sim;
 pub mod stats;
 pub mod tables;
