@@ -10,3 +10,4 @@ pub mod regs;
 pub mod sim;
 pub mod stats;
 pub mod tables;
+pub mod validate;

@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 const NEUTRAL: [&str; 6] = ["ir", "opt", "ra", "mir", "corpus", "report"];
 
 /// Rooms, each with the rooms that it may use.
-const MAY_USE: [(&str, &[&str]); 8] = [
+const MAY_USE: [(&str, &[&str]); 9] = [
     ("ir", &[]),
     ("ra", &[]),
     ("front", &["ir"]),
     ("opt", &["ir"]),
     ("mir", &["ir", "ra"]),
     ("v3d", &["ir", "opt", "ra", "mir"]),
+    ("agx", &["ir", "opt", "ra", "mir"]),
     ("fetch", &["ir", "front"]),
     ("shader-test", &["kempe"]),
 ];
