@@ -1,4 +1,12 @@
-//! The machine half of the target Apple AGX G13 (M1): instructions, their encoding and text, a strict simulator, the rules.
+//! The machine half of the target Apple AGX G13 (M1).
+//!
+//! * [`instr`], [`ops`], [`tables`]: what an instruction is; one table of all of them.
+//! * [`encode`], [`decode`], [`asm`]: bytes and text, both ways; [`regs`]: which registers an instruction reads and writes.
+//! * [`validate`]: the rules of the reference; [`stats`]: what is counted, and how many threads fit with so many registers.
+//! * [`sim`]: runs compute programs, strictly.
+//! * [`oracle`]: the formats of the oracle files that all this is held against.
+//!
+//! Facts in our own words: `docs/isa/agx.md`.
 
 pub mod asm;
 pub mod decode;
