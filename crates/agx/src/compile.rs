@@ -1,11 +1,12 @@
 //! The driver: an optimised module in, an artifact out.
 //!
-//! Lower, select, order, allocate (with checker A), finish. A program may use as many registers as leave room for a whole
+//! Lower, select, order, allocate (with checker A), finish, validate. Nothing that breaks a hardware rule leaves here. A program may use as many registers as leave room for a whole
 //! work-group on a core (`registers::limit`); fewer bring more threads, so the allocator takes the lowest that are free.
 
 use crate::finish::{self, Finished};
 use crate::lower;
 use crate::mops::MInst;
+use crate::validate::{self, Class, ProgramFacts};
 use crate::{registers as regs, select};
 use kempe_ir::{Loc, Module};
 use kempe_mir::order::Room;
@@ -137,6 +138,11 @@ pub fn compile(
     let finished = finish::finish(&mir, &allocation, &selected.plan, lowered.private_bytes)?;
     observer.step("finish");
     observer.finished(&finished);
+    let facts = ProgramFacts::compute(2 * finished.registers as u16, 2 * selected.uniforms.len() as u16);
+    if let Some(v) = validate::validate(&finished.code, &facts).into_iter().find(|v| v.class == Class::Hw) {
+        return Err(CompileError::bug(format!("the code breaks a hardware rule: {v}")));
+    }
+    observer.step("validate");
     let stats = Stats {
         instructions: (finished.instrs.len() - finish::TRAPS) as u32,
         threads: regs::threads(finished.registers),

@@ -168,6 +168,7 @@ impl Finish<'_> {
         }
         if uses_mask {
             self.out.push(Instr::mov_imm(counter(), 0));
+            self.push_all(self.plan.start_pushes);
         }
         let mut edits = self.allocation.edits.iter().peekable();
         for position in 0..self.plan.items.len() {
@@ -224,16 +225,23 @@ impl Finish<'_> {
     fn skip(&mut self, position: usize) {
         let mut cost = 0;
         for next in position..self.plan.items.len() {
-            let counts = match self.plan.items[next] {
-                Item::Block(b) => self.plan.pushes[b as usize].is_some_and(|n| n != 0),
-                Item::Latch(_) => false,
+            // A place that counts for those who wait must be walked through.
+            let (pushes, ends_in_push) = match self.plan.items[next] {
+                Item::Block(b) => (
+                    self.plan.pushes[b as usize].is_some_and(|n| n != 0),
+                    self.plan.branch_push[b as usize],
+                ),
+                Item::Latch(_) => (false, false),
             };
-            if next != position && (self.plan.pops[next] || counts) {
+            if next != position && (self.plan.pops[next] || pushes || ends_in_push) {
                 if cost >= SKIP_COST {
                     let jump = self.out.len();
                     self.out.push(Instr::jump(Op::JmpExecNone, 0));
                     self.jumps.push((jump, To::Item(next as u32)));
                 }
+                return;
+            }
+            if ends_in_push {
                 return;
             }
             if let Item::Block(b) = self.plan.items[next] {
@@ -412,12 +420,15 @@ impl Finish<'_> {
         };
         let waits = [self.plan.wait(number, then), self.plan.wait(number, els)];
         let condition = test.get(Number::Condition);
+        let nest = u32::from(self.plan.branch_push[number as usize]);
         let top = test.operands().map(|(_, _, o)| o.halves().end.div_ceil(2)).max().unwrap_or(0);
         self.made.registers = self.made.registers.max(u32::from(top));
         match waits {
             [None, None] => {}
-            [None, Some(1)] => self.out.push(*test),
-            [Some(1), None] => self.out.push(test.set(Number::Condition, condition ^ INVERT)),
+            [None, Some(1)] => self.out.push(test.set(Number::Nest, nest)),
+            [Some(1), None] => {
+                self.out.push(test.set(Number::Condition, condition ^ INVERT).set(Number::Nest, nest));
+            }
             [a, b] => {
                 let (a, b) = (a.unwrap_or(0), b.unwrap_or(0));
                 let (x, y) = if condition & INVERT != 0 { (b, a) } else { (a, b) };
@@ -454,6 +465,7 @@ impl Finish<'_> {
             Some(Item::Block(b)) => self.plan.pushes[*b as usize].is_some_and(|n| n != 0),
             _ => true,
         };
+        // (A place that lanes wait for may have some.)
         if !counts && !self.plan.pops[next] {
             self.skip(next);
         }

@@ -9,6 +9,7 @@ use kempe_agx::finish::Finished;
 use kempe_agx::lower::AddressCounts;
 use kempe_agx::mops::MInst;
 use kempe_agx::sim::{self, AddressMap, Dispatch, Order, Program};
+use kempe_agx::validate::{self, Class, ProgramFacts};
 use kempe_agx::{asm, compile, registers as regs, stats};
 use kempe_ir::exec::{Environment, Inputs, Memory, Sizes};
 use kempe_ir::{Module, UniformWord, interp};
@@ -16,6 +17,10 @@ use kempe_mir::{Artifact, Mir, UniformSource};
 use kempe_opt::pipeline;
 use kempe_ra::Allocation;
 use std::time::Instant;
+
+/// Half registers, general and uniform (reference sections 1.1, 1.3).
+const MAX_HALVES: u16 = 256;
+const MAX_UNIFORM_HALVES: u16 = 512;
 
 /// Bytes that all lengths of instructions are multiples of.
 const PARCEL: usize = 2;
@@ -142,8 +147,16 @@ impl Target for Agx {
         }
     }
 
-    fn validate(&self, _code: &CodeFacts) -> Vec<Violation> {
-        Vec::new()
+    fn validate(&self, code: &CodeFacts) -> Vec<Violation> {
+        // What is not said: all registers, all uniforms.
+        let facts = ProgramFacts::compute(MAX_HALVES, MAX_UNIFORM_HALVES);
+        let convert = |v: validate::Violation| Violation {
+            rule: v.rule,
+            error: v.class == Class::Hw,
+            at: v.at / PARCEL,
+            message: v.message,
+        };
+        validate::validate(code.code, &facts).into_iter().map(convert).collect()
     }
 
     fn run(&self, artifact: &Artifact, inputs: &Inputs, options: &RunOptions) -> Result<RunReport, RunError> {

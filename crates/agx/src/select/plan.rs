@@ -10,6 +10,10 @@
 //! (`if_fcmp eq 0, 0`, which adds to every number but 0): one round changes nothing for those who wait outside, and a loop
 //! as a whole counts nothing. A `break` counts the pops up to and with the latch, and what is behind it.
 //!
+//! An `if` whose pop nobody from further up waits for or passes by counts nothing either: it pushes one itself, for free
+//! ([`Plan::branch_push`]). The pops that are left over are pushed at the start of the program, where nobody waits: so on
+//! every path as much is pushed as is popped, and the sum at a place is the highest number that a lane can have there.
+//!
 //! Edges that allocation may have to put moves on get blocks of their own: those from a block with two successors to one with
 //! several predecessors. They stand right behind the block that they leave, inside its loop.
 //!
@@ -51,6 +55,10 @@ pub struct Plan {
     pub pops: Vec<bool>,
     /// By block number: pushes at its start, if it is the header of a loop.
     pub pushes: Vec<Option<u32>>,
+    /// By block number: the branch at its end pushes one.
+    pub branch_push: Vec<bool>,
+    /// Pushes at the start of the program.
+    pub start_pushes: u32,
     /// Position of the latch by header.
     pub latches: FxHashMap<u32, u32>,
     /// By block number: loops around it.
@@ -82,6 +90,8 @@ impl Plan {
             at: Vec::new(),
             pops: Vec::new(),
             pushes: Vec::new(),
+            branch_push: Vec::new(),
+            start_pushes: 0,
             latches: FxHashMap::default(),
             depth: Vec::new(),
             number: FxHashMap::default(),
@@ -159,25 +169,63 @@ impl Plan {
     }
 
     fn count(&mut self) {
+        let blocks = self.kinds.len();
         self.pops = vec![false; self.items.len()];
-        for from in 0..self.kinds.len() as u32 {
+        // By position: the first position from where somebody waits for it.
+        let mut first = vec![u32::MAX; self.items.len()];
+        for from in 0..blocks as u32 {
+            let here = self.at[from as usize];
             for &to in &self.succs[from as usize] {
                 let there = self.resumes(from, to);
-                if there != self.at[from as usize] + 1 {
+                if there != here + 1 {
                     self.pops[there as usize] = true;
+                    first[there as usize] = first[there as usize].min(here);
                 }
             }
         }
-        self.pushes = vec![None; self.kinds.len()];
-        // Inner loops first: their headers stand behind.
-        for header in (0..self.kinds.len() as u32).rev() {
-            if let Some(&latch) = self.latches.get(&header) {
-                self.pushes[header as usize] = Some(self.between(self.at[header as usize], latch));
+        self.pushes = vec![None; blocks];
+        self.branch_push = vec![false; blocks];
+        // What is inside counts first: it stands behind.
+        for block in (0..blocks as u32).rev() {
+            let here = self.at[block as usize];
+            if let Some(there) = self.only_wait(block)
+                && first[here as usize + 1..=there as usize].iter().all(|&from| from >= here)
+                && self.end_of_loop(here) >= there
+                && self.between(here, there) == 1
+            {
+                self.branch_push[block as usize] = true;
             }
+            if let Some(&latch) = self.latches.get(&block) {
+                let own = u32::from(self.branch_push[block as usize]);
+                self.pushes[block as usize] = Some(self.between(here, latch).saturating_sub(own));
+            }
+        }
+        let pops = self.pops.iter().filter(|p| **p).count() as u32;
+        let pushed = self.pushes.iter().flatten().sum::<u32>()
+            + self.branch_push.iter().filter(|p| **p).count() as u32;
+        self.start_pushes = pops.saturating_sub(pushed);
+    }
+
+    /// Where the lanes of the one successor wait, if those of the other go on.
+    fn only_wait(&self, block: u32) -> Option<u32> {
+        let [a, b] = self.succs[block as usize][..] else { return None };
+        let next = self.at[block as usize] + 1;
+        match (self.resumes(block, a), self.resumes(block, b)) {
+            (a, b) if a == next && b != next => Some(b),
+            (a, b) if b == next && a != next => Some(a),
+            _ => None,
         }
     }
 
-    /// Pops behind position `from` up to position `to`, less what the loops that begin between push.
+    /// Position of the latch of the innermost loop around a position; the end of the program if there is none.
+    fn end_of_loop(&self, at: u32) -> u32 {
+        let around = self.latches.iter().filter(|&(&header, &latch)| {
+            (self.at[header as usize]..=latch).contains(&at)
+        });
+        around.map(|(_, &latch)| latch).min().unwrap_or(u32::MAX)
+    }
+
+    /// Pops behind position `from` up to position `to`, less what is pushed between.
     fn between(&self, from: u32, to: u32) -> u32 {
         let mut count = 0i64;
         for at in from + 1..=to {
@@ -186,6 +234,7 @@ impl Plan {
                 && let Item::Block(b) = self.items[at as usize]
             {
                 count -= i64::from(self.pushes[b as usize].unwrap_or(0));
+                count -= i64::from(self.branch_push[b as usize]);
             }
         }
         count.max(0) as u32
