@@ -34,6 +34,8 @@ pub struct Options {
     pub without_orders: kempe_mir::order::Without,
     /// Have the allocator keep what it saw and decided.
     pub explain: bool,
+    /// Compute every byte offset, and shift it for the access: to measure what the folding of addresses brings.
+    pub plain_addresses: bool,
 }
 
 /// Hears what happens: for pass times and for showing the forms on the way.
@@ -105,7 +107,7 @@ pub fn compile(
     options: &Options,
     observer: &mut dyn Observer,
 ) -> Result<Artifact, CompileError> {
-    let lowered = lower::lower(&mut m)?;
+    let lowered = lower::lower(&mut m, options.plain_addresses)?;
     observer.step("lower");
     observer.lowered(&m, lowered.addresses);
     let selected = select::select(&m, &lowered)?;

@@ -241,7 +241,7 @@ impl Finish<'_> {
                 }
                 return;
             }
-            if ends_in_push {
+            if pushes || ends_in_push {
                 return;
             }
             if let Item::Block(b) = self.plan.items[next] {
@@ -389,6 +389,14 @@ impl Finish<'_> {
                 let filled = self.filled(inst, &instr);
                 if matches!(instr.op, Op::StackLoad | Op::StackStore) && class == mops::class::PRIVATE {
                     self.made.scratch += 1;
+                }
+                // The group as a whole is at the barrier, active lanes or not, so it must not come there for nothing.
+                if instr.op == Op::ThreadgroupBarrier && self.plan.may_wait[number as usize] {
+                    self.wait_all();
+                    let barrier = encode::encode(&instr).map_or(0, |bytes| bytes.len());
+                    let jump = Instr::jump(Op::JmpExecNone, 0);
+                    let own = encode::encode(&jump).map_or(0, |bytes| bytes.len());
+                    self.out.push(jump.set(Number::Target, (own + barrier) as u32));
                 }
                 // A copy to where it stands.
                 let copy = instr.op == Op::Bitop && instr.get(Number::Table) == crate::instr::MOV_TABLE;

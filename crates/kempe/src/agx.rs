@@ -110,6 +110,7 @@ impl Target for Agx {
             without: options.without,
             without_orders: options.without_orders,
             explain: keep.explanation,
+            plain_addresses: false,
         };
         let explainer = || Explainer::new(self.occupancy(), options.max_registers, regs::costs());
         let mut observer = Watch {

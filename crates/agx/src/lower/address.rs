@@ -105,8 +105,9 @@ impl Parts {
     }
 
     /// A pointer in the form that selection takes for elements of 2^e bytes: the root and an offset, or the root and an index
-    /// with a scale of the element size times 1 to 2^`extra`.
-    pub fn pointer(&self, w: &mut Words, e: u32, extra: u32) -> (Value, Carried) {
+    /// with a scale of the element size times 1 to 2^`extra`. `plain`: by the
+    /// byte sum, whatever the scales are.
+    pub fn pointer(&self, w: &mut Words, e: u32, extra: u32, plain: bool) -> (Value, Carried) {
         let ty = Type::Ptr(self.space);
         if self.terms.is_empty() {
             if self.offset == 0 {
@@ -117,7 +118,7 @@ impl Parts {
         }
         let common = self.terms.iter().map(|t| t.1).chain([self.offset]).map(u32::trailing_zeros).min();
         let common = common.unwrap_or(0);
-        let (u, index, carried) = if common >= e {
+        let (u, index, carried) = if common >= e && !plain {
             let u = common.min(e + extra);
             let sum = self.sum(w, u);
             let bits = 32 - u;

@@ -53,7 +53,7 @@ impl Lower {
         let extra = if parts.space == Space::Shared { 0 } else { extra };
         // Private memory is counted in bytes.
         let (e, extra) = if parts.space == Space::Private { (0, 0) } else { (Self::log_size(ty), extra) };
-        let (v, carried) = parts.pointer(w, e, extra);
+        let (v, carried) = parts.pointer(w, e, extra, self.plain_addresses);
         if is_device(parts.space) {
             self.addresses.accesses += 1;
             self.addresses.whole += u32::from(carried == Carried::Whole);

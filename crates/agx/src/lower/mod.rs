@@ -68,11 +68,12 @@ const HAS: Has = Has { bits: true, high_products: true, umul24: false, sine: fal
 /// Lanes that hold private copies of tables; nothing is shared between lanes here.
 const LANES: u32 = 32;
 
-/// Brings a module into the lowered form. On error the module is left without a body.
+/// Brings a module into the lowered form; with `plain_addresses` byte offsets are computed whole. On error the module is left
+/// without a body.
 ///
 /// # Errors
 /// What is not supported.
-pub fn lower(m: &mut Module) -> Result<Lowered> {
+pub fn lower(m: &mut Module, plain_addresses: bool) -> Result<Lowered> {
     let fail = |message: String| Err(WordsError { message, loc: Loc(0), value: None });
     if m.stage != Stage::Compute {
         return fail("only compute shaders are supported on this target".to_owned());
@@ -99,6 +100,7 @@ pub fn lower(m: &mut Module) -> Result<Lowered> {
     let mut lower = Lower {
         workgroup_size: m.workgroup_size,
         elements: m.resources.values().map(|r| r.elements).collect(),
+        plain_addresses,
         addresses: AddressCounts::default(),
     };
     kempe_words::run(m, HAS, &mut lower)?;
@@ -145,6 +147,7 @@ struct Lower {
     workgroup_size: [u32; 3],
     /// Elements by resource.
     elements: Vec<u32>,
+    plain_addresses: bool,
     addresses: AddressCounts,
 }
 

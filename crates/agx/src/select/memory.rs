@@ -476,7 +476,17 @@ impl Select<'_> {
         let (mut uses, mut vectors) = (Uses::new(), Vectors::new());
         // The new value stands before what is compared with.
         let data: SmallVec<[Value; 2]> = d.args[1..].iter().rev().copied().collect();
-        let source = self.data_of(&data, defs.len(), &mut uses, &mut vectors);
+        let first = defs.len();
+        for &v in &data {
+            let r = self.reg(v);
+            self.own(r, first, &mut uses);
+        }
+        let source = if data.len() == 2 {
+            vectors.push((first, 2, 2));
+            place(first, Size::B64, false)
+        } else {
+            place(first, Size::B32, false)
+        };
         let instr = if imm.space == Space::Shared {
             let at = self.local_address(d.args[0], 2, defs.len(), &mut uses);
             Instr::new(MOp::ThreadgroupAtomic).with(Role::Base, at.base).with(Role::Index, at.index)

@@ -59,6 +59,8 @@ pub struct Plan {
     pub branch_push: Vec<bool>,
     /// Pushes at the start of the program.
     pub start_pushes: u32,
+    /// By block number: lanes may wait while the walk is there, perhaps all.
+    pub may_wait: Vec<bool>,
     /// Position of the latch by header.
     pub latches: FxHashMap<u32, u32>,
     /// By block number: loops around it.
@@ -92,6 +94,7 @@ impl Plan {
             pushes: Vec::new(),
             branch_push: Vec::new(),
             start_pushes: 0,
+            may_wait: Vec::new(),
             latches: FxHashMap::default(),
             depth: Vec::new(),
             number: FxHashMap::default(),
@@ -180,6 +183,15 @@ impl Plan {
                 if there != here + 1 {
                     self.pops[there as usize] = true;
                     first[there as usize] = first[there as usize].min(here);
+                }
+            }
+        }
+        // In a loop, those who have left it; elsewhere, those who wait across.
+        self.may_wait = self.depth.iter().map(|&depth| depth != 0).collect();
+        for (there, &from) in first.iter().enumerate() {
+            for at in from.saturating_add(1)..there as u32 {
+                if let Item::Block(b) = self.items[at as usize] {
+                    self.may_wait[b as usize] = true;
                 }
             }
         }
