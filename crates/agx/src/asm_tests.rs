@@ -73,6 +73,7 @@ fn short_bytes_are_truncated() {
 /// The four operations that the public disassembler never gets to.
 #[test]
 fn hidden_operations() {
+    assert_eq!(ALL[..4], [Op::StackGetPtr, Op::StackAdjust, Op::Unk51, Op::StackAdjustReg]);
     for (line, public) in [
         ("stack_adjust 0, 1, 2, 0, 0, 12", "stack_store      i8, 1, 2, 0, r0l, 12, 0"),
         ("unk51", "no_var           0, r0, r0l"),

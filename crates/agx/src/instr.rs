@@ -475,5 +475,8 @@ impl Instr {
 /// Truth table of `mov`: the first source.
 pub const MOV_TABLE: u32 = 10;
 
+/// Truth table of `xor`.
+pub const XOR_TABLE: u32 = 6;
+
 /// Truth table of `not`: the first source inverted.
 pub const NOT_TABLE: u32 = 5;

@@ -6,7 +6,7 @@ use super::code::{Step, Steps};
 use super::group::{Group, Uniforms, Value, lanes_of};
 use super::memory::Memories;
 use super::{LANES, Mask, Options, Trouble, alu, lanes};
-use crate::instr::{Number, Operand, Place, Role, Size};
+use crate::instr::{MOV_TABLE, Number, Operand, Place, Role, Size, XOR_TABLE};
 use crate::ops::Op;
 
 /// What the others of a threadgroup have to know.
@@ -58,6 +58,21 @@ impl Machine<'_> {
     /// Runs one instruction; the program counter is only changed by jumps.
     pub fn execute(&mut self, group: &mut Group, step: &Step) -> Result<Event, Trouble> {
         let instr = &step.instr;
+        if let Some(exchange) = exchange(step) {
+            let [a, b, _] = &step.sources;
+            let mut halves = group.read_halves(a)?;
+            match exchange {
+                Exchange::Move => {}
+                Exchange::Xor => {
+                    let others = group.read_halves(b)?;
+                    halves = halves.iter().zip(&others).map(|(a, b)| group.xor(a, b)).collect();
+                }
+                Exchange::Turn => halves.rotate_left(1),
+            }
+            self.discard(group, step);
+            group.write_halves(&step.dest, &halves)?;
+            return Ok(Event::None);
+        }
         if let Some(scalar) = alu::scalar(step.op) {
             alu::check(step)?;
             let result = self.lane_by_lane(group, step, scalar)?;
@@ -345,6 +360,32 @@ impl Machine<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// What parallel copies consist of. Half a register may be undefined while the other half is moved along with it.
+enum Exchange {
+    Move,
+    /// Three of them exchange two registers.
+    Xor,
+    /// The halves of a register change places.
+    Turn,
+}
+
+/// Is the step one that moves halves without looking at them?
+fn exchange(step: &Step) -> Option<Exchange> {
+    let size = |operand: &Operand| operand.as_reg().map(|(_, size, _)| size);
+    let [a, b, c] = &step.sources;
+    let (wide, turned) = (size(&step.dest)?, a.place == b.place && *c == Operand::imm(16));
+    match step.op {
+        _ if size(a) != Some(wide) => None,
+        Op::Bitop => match step.instr.get(Number::Table) {
+            MOV_TABLE if *b == Operand::imm(0) => Some(Exchange::Move),
+            XOR_TABLE if size(b) == Some(wide) => Some(Exchange::Xor),
+            _ => None,
+        },
+        Op::Extr if wide == Size::B32 && turned && step.instr.get(Number::Width) == 0 => Some(Exchange::Turn),
+        _ => None,
     }
 }
 

@@ -61,11 +61,25 @@ pub(crate) struct Slot {
 /// Uniforms of a dispatch; `None` where nobody put anything.
 pub(crate) type Uniforms = [Option<u16>; UNIFORM_HALVES];
 
+/// A half register with all that is known of it, for operations that move bits without looking at them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Half {
+    bits: [u16; LANES],
+    undefined: Mask,
+    cause: Cause,
+    unknowns: [u64; LANES],
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Group {
     halves: Box<[[u16; LANES]; HALVES]>,
     undefined: Box<[Mask; HALVES]>,
     causes: Box<[Cause; HALVES]>,
+    /// Where a half is undefined: the number of the unknown value that its bits have been combined with by exclusive or. Two
+    /// registers are exchanged by three of these, so a value that goes through an unknown one must come out of it again.
+    unknowns: Box<[[u64; LANES]; HALVES]>,
+    /// Number of the next unknown value.
+    next_unknown: u64,
     /// Halves that the program declared.
     declared: u16,
     pub slots: [Slot; 2],
@@ -92,10 +106,16 @@ pub(crate) struct Group {
 
 impl Group {
     pub fn new(declared: u32, exists: Mask) -> Group {
+        let mut unknowns = Box::new([[0; LANES]; HALVES]);
+        for (number, unknown) in unknowns.iter_mut().flatten().enumerate() {
+            *unknown = number as u64;
+        }
         Group {
             halves: Box::new([[0; LANES]; HALVES]),
             undefined: Box::new([Mask::MAX; HALVES]),
             causes: Box::new([Cause::Never; HALVES]),
+            unknowns,
+            next_unknown: (HALVES * LANES) as u64,
             declared: declared.min(HALVES as u32) as u16,
             slots: Default::default(),
             exists,
@@ -215,6 +235,73 @@ impl Group {
             self.undefined[half] = self.undefined[half] & !lanes | value.poison & lanes;
             if value.poison & lanes != 0 {
                 self.causes[half] = value.cause;
+                self.forget(half, value.poison & lanes);
+            }
+        }
+        Ok(())
+    }
+
+    /// The lanes of a half hold unknown values that nothing else holds.
+    fn forget(&mut self, half: usize, lanes: Mask) {
+        for lane in lanes_of(lanes) {
+            self.unknowns[half][lane] = self.next_unknown;
+            self.next_unknown += 1;
+        }
+    }
+
+    /// The halves of a register as they are.
+    pub fn read_halves(&self, operand: &Operand) -> Result<Vec<Half>, Trouble> {
+        self.check(operand, "read")?;
+        Ok(operand
+            .halves()
+            .map(|half| {
+                let half = usize::from(half);
+                Half {
+                    bits: self.halves[half],
+                    undefined: self.undefined[half],
+                    cause: self.causes[half],
+                    unknowns: self.unknowns[half],
+                }
+            })
+            .collect())
+    }
+
+    /// Exclusive or of two halves. What both contain goes away, even where it is unknown.
+    pub fn xor(&mut self, a: &Half, b: &Half) -> Half {
+        let mut result = *a;
+        if a.undefined == 0 {
+            result.cause = b.cause;
+        }
+        for lane in 0..LANES {
+            result.bits[lane] = a.bits[lane] ^ b.bits[lane];
+            match (a.undefined >> lane & 1 != 0, b.undefined >> lane & 1 != 0) {
+                (_, false) => {}
+                (false, true) => {
+                    result.undefined |= 1 << lane;
+                    result.unknowns[lane] = b.unknowns[lane];
+                }
+                (true, true) if a.unknowns[lane] == b.unknowns[lane] => result.undefined &= !(1 << lane),
+                (true, true) => {
+                    result.unknowns[lane] = self.next_unknown;
+                    self.next_unknown += 1;
+                }
+            }
+        }
+        result
+    }
+
+    /// Writes the active lanes of the halves of a register.
+    pub fn write_halves(&mut self, operand: &Operand, halves: &[Half]) -> Result<(), Trouble> {
+        self.check(operand, "write")?;
+        for (half, value) in operand.halves().map(usize::from).zip(halves) {
+            let lanes = self.active;
+            for lane in lanes_of(lanes) {
+                self.halves[half][lane] = value.bits[lane];
+                self.unknowns[half][lane] = value.unknowns[lane];
+            }
+            self.undefined[half] = self.undefined[half] & !lanes | value.undefined & lanes;
+            if value.undefined & lanes != 0 {
+                self.causes[half] = value.cause;
             }
         }
         Ok(())
@@ -227,9 +314,10 @@ impl Group {
 
     /// The registers hold nothing any more, on any lane: the cache may be written back or not.
     pub fn discard(&mut self, operand: &Operand, pc: usize) {
-        for half in operand.halves().filter(|&h| usize::from(h) < HALVES) {
-            self.undefined[usize::from(half)] = Mask::MAX;
-            self.causes[usize::from(half)] = Cause::Discarded(pc as u32);
+        for half in operand.halves().map(usize::from).filter(|&h| h < HALVES) {
+            self.undefined[half] = Mask::MAX;
+            self.causes[half] = Cause::Discarded(pc as u32);
+            self.forget(half, Mask::MAX);
         }
     }
 

@@ -188,6 +188,14 @@ impl Access {
         Ok(Access { data, size, format, bytes, elements, packed: packed != 0 })
     }
 
+    /// The part of the `i`-th register that a store takes its element from.
+    fn stored(&self, i: usize) -> Operand {
+        match self.register(i).as_reg() {
+            Some((half, Size::B32, _)) if self.bytes < 4 => Operand::reg(half, Size::B16),
+            _ => self.register(i),
+        }
+    }
+
     /// The `i`-th register.
     fn register(&self, i: usize) -> Operand {
         let (half, size, _) = self.data.as_reg().unwrap_or((0, self.size, 1));
@@ -251,7 +259,7 @@ impl Machine<'_> {
         if store {
             check_store(access.format)?;
             for (i, &element) in access.elements.iter().enumerate() {
-                let value = group.element(&access.data, i as u8)?;
+                let value = group.element(&access.stored(i), 0)?;
                 self.need_stored(group, &value, "a stored value")?;
                 for lane in group.active_lanes() {
                     let defined = value.poison >> lane & 1 == 0;
@@ -367,7 +375,7 @@ impl Machine<'_> {
             let mut value = Value::splat(0);
             if store {
                 check_store(access.format)?;
-                value = group.element(&access.data, i as u8)?;
+                value = group.element(&access.stored(i), 0)?;
                 self.need_stored(group, &value, "a stored value")?;
             }
             value.cause = Cause::Threadgroup;
@@ -453,7 +461,7 @@ impl Machine<'_> {
         for (i, &element) in access.elements.iter().enumerate() {
             let mut value = Value::splat(0);
             if store {
-                value = group.element(&access.data, i as u8)?;
+                value = group.element(&access.stored(i), 0)?;
             }
             value.cause = Cause::Stack;
             for lane in lanes_of(group.active) {

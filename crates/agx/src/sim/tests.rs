@@ -177,6 +177,26 @@ fn undefined_registers() {
     assert_eq!(Run::new("mov r5, r100").with(|run| run.program.halves = 104).rule(), "registers");
 }
 
+/// What a parallel copy consists of moves what is defined and what is not, half by half.
+#[test]
+fn copies_of_what_is_partly_undefined() {
+    let swap = "xor r5, r5, r6\n xor r6, r5, r6\n xor r5, r5, r6\n";
+    assert_eq!(stored(&format!("mov r6, r4\n {swap}"))[9], 9);
+    assert_eq!(stops(&format!("mov r5, r4\n {swap}")), "undefined");
+    assert_eq!(stored(&format!("mov r5, r4\n {swap} mov r5, r6"))[9], 9);
+    // Two unknown values stay unknown.
+    assert_eq!(stops(swap), "undefined");
+    assert_eq!(stops("xor r5, r6, r7\n xor r5, r5, r8"), "undefined");
+    assert_eq!(stored("xor r5, r6, r6")[3], 0);
+    let load = |half: &str| format!("device_store 0, i16, x, {half}, r2_r3, r4, unsigned, 0\n mov r5, r4\n");
+    assert_eq!(stops(&format!("mov_imm r8l, 1\n mov r9, r8\n {}", load("r9l"))), "nothing");
+    assert_eq!(stops(&format!("mov_imm r8l, 1\n mov r9, r8\n {}", load("r9h"))), "undefined");
+    assert_eq!(stops(&format!("mov_imm r8l, 1\n extr r9, r8, r8, 16\n {}", load("r9h"))), "nothing");
+    assert_eq!(stops(&format!("mov_imm r8l, 1\n extr r9, r8, r8, 16\n {}", load("r9l"))), "undefined");
+    // A narrow store looks at the low half only.
+    assert_eq!(stops(&format!("mov_imm r8l, 1\n {}", load("r8"))), "nothing");
+}
+
 #[test]
 fn undefined_values_in_memory() {
     let mut run = Run::new(&format!("{START}{STORE}")).with(|run| run.options.undefined_in_memory = true);
