@@ -12,6 +12,8 @@
 
 use crate::judge;
 use crate::stages;
+use crate::targets;
+use kempe::Target;
 use kempe_ir::exec::Inputs;
 use kempe_ir::generate::{self, Shape, generate};
 use kempe_ir::inputs::Random;
@@ -33,10 +35,10 @@ const CHUNK: u64 = 64;
 const REPORT_EVERY: Duration = Duration::from_secs(30);
 
 /// One way to make and run a program.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 struct Case {
     seed: u64,
-    version: Version,
+    target: &'static dyn Target,
     options: judge::Options,
     schedule: u64,
     /// Fewer registers than one instruction needs is an answer, not a defect.
@@ -51,13 +53,18 @@ struct Failure {
 
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Case { seed, version, options, schedule, .. } = &self.case;
-        write!(f, "seed {seed} {} {options:?} schedule {schedule}: {}", version.name(), self.message)
+        let Case { seed, target, options, schedule, .. } = &self.case;
+        write!(f, "seed {seed} {} {options:?} schedule {schedule}: {}", target.name(), self.message)
     }
 }
 
 /// The program of a seed, its inputs, and what is done with it.
-fn cases(seed: u64, targets: &[Version], verify: bool, stage: Stage) -> (Module, Inputs, Vec<Case>) {
+fn cases(
+    seed: u64,
+    targets: &[&'static dyn Target],
+    verify: bool,
+    stage: Stage,
+) -> (Module, Inputs, Vec<Case>) {
     let mut r = Random(seed ^ 0x9999);
     let (m, inputs) = match stage {
         Stage::Compute => {
@@ -73,7 +80,7 @@ fn cases(seed: u64, targets: &[Version], verify: bool, stage: Stage) -> (Module,
         }
     };
     let mut list = Vec::new();
-    for &version in targets {
+    for &target in targets {
         for round in 0..2 {
             let level = [Level::O0, Level::O1, Level::O2, Level::O2][r.below(4) as usize];
             let mut options = judge::Options { level, ..judge::Options::default() };
@@ -85,7 +92,7 @@ fn cases(seed: u64, targets: &[Version], verify: bool, stage: Stage) -> (Module,
                     _ => options.back.max_registers = Some(10 + r.below(14) as u32),
                 }
             }
-            list.push(Case { seed, version, options, schedule: r.below(4), low_limit: round == 1, stage });
+            list.push(Case { seed, target, options, schedule: r.below(4), low_limit: round == 1, stage });
         }
     }
     (m, inputs, list)
@@ -98,8 +105,10 @@ impl Case {
         };
         against(&stages::forms(m, &[self.options.level])?)?;
         let mut made = Vec::new();
+        let version = Version::ALL.into_iter().find(|v| v.name() == self.target.name());
+        let version = version.ok_or("setup: the target has no such stage")?;
         for &variant in stages::Variant::of(m.stage) {
-            let one = stages::make(m, self.version, variant, &self.options);
+            let one = stages::make(m, version, variant, &self.options);
             made.push((variant, one.map_err(|e| format!("not compiled: {e}"))?));
         }
         against(&stages::Other::Code(made))
@@ -111,7 +120,7 @@ impl Case {
             if self.stage != Stage::Compute {
                 return self.run_stage(m, inputs);
             }
-            let made = judge::make(m, self.version, &self.options)
+            let made = judge::make_on(m, self.target, &self.options)
                 .map_err(|e| if e.internal { format!("bug: {e}") } else { format!("not compiled: {e}") })?;
             judge::compare(&made, inputs, self.schedule).map(|_| ()).map_err(|t| t.to_string())
         };
@@ -156,14 +165,19 @@ fn shrink(
 }
 
 /// Writes a failure in its small form.
-fn write(failure: &Failure, targets: &[Version], verify: bool, folder: &Path) -> std::io::Result<PathBuf> {
+fn write(
+    failure: &Failure,
+    targets: &[&'static dyn Target],
+    verify: bool,
+    folder: &Path,
+) -> std::io::Result<PathBuf> {
     let case = &failure.case;
     let (m, inputs, _) = cases(case.seed, targets, verify, case.stage);
     let reduced = shrink(&m, &inputs, &failure.message, &mut |m| case.run(m, &inputs));
     let message = case.run(&reduced.module, &inputs).err().unwrap_or_default();
     std::fs::create_dir_all(folder)?;
     let kind = match case.stage {
-        Stage::Compute => case.version.name(),
+        Stage::Compute => case.target.name(),
         Stage::Fragment => "fragment",
         // Programs of other stages are not generated.
         _ => "vertex",
@@ -187,7 +201,7 @@ struct Args {
     count: u64,
     first: u64,
     threads: usize,
-    targets: Vec<Version>,
+    targets: Vec<&'static dyn Target>,
     verify: bool,
     reduce: bool,
     stage: Stage,
@@ -198,7 +212,7 @@ fn arguments(args: &[String]) -> Option<Args> {
         count: 1000,
         first: 1,
         threads: 0,
-        targets: Version::ALL.to_vec(),
+        targets: targets::usual(),
         verify: false,
         reduce: true,
         stage: Stage::Compute,
@@ -221,7 +235,7 @@ fn arguments(args: &[String]) -> Option<Args> {
             }
             "--target" => {
                 let name = it.next()?;
-                a.targets.retain(|v| v.name() == name);
+                a.targets = targets::asked(Some(name));
             }
             "--one" => {
                 a.first = it.next()?.parse().ok()?;
@@ -307,7 +321,7 @@ mod tests {
     #[test]
     fn random_programs_pass() {
         for seed in 0..40 {
-            let (m, inputs, list) = cases(seed, &Version::ALL, false, Stage::Compute);
+            let (m, inputs, list) = cases(seed, &targets::usual(), false, Stage::Compute);
             for case in list {
                 if let Err(message) = case.run(&m, &inputs) {
                     panic!("{}\n{}", Failure { case, message }, text::print(&m));
@@ -319,7 +333,7 @@ mod tests {
     #[test]
     fn random_stages_pass() {
         for (seed, stage) in (0..40).flat_map(|s| [(s, Stage::Vertex), (s, Stage::Fragment)]) {
-            let (m, inputs, list) = cases(seed, &Version::ALL, false, stage);
+            let (m, inputs, list) = cases(seed, &targets::usual(), false, stage);
             for case in list {
                 if let Err(message) = case.run(&m, &inputs) {
                     panic!("{stage:?} {}\n{}", Failure { case, message }, text::print(&m));
@@ -333,10 +347,10 @@ mod tests {
     fn a_failure_becomes_small() {
         let mut reduced = 0;
         for seed in 0..200 {
-            let (m, inputs, list) = cases(seed, &[Version::V71], false, Stage::Compute);
+            let (m, inputs, list) = cases(seed, &targets::usual()[1..], false, Stage::Compute);
             let case = &list[0];
             let mut broken = |m: &Module| -> Result<(), String> {
-                let made = judge::make(m, case.version, &case.options).map_err(|e| format!("bug: {e}"))?;
+                let made = judge::make_on(m, case.target, &case.options).map_err(|e| format!("bug: {e}"))?;
                 let defect = has(&made.lowered, Op::Smax) && has(&made.lowered, Op::Barrier);
                 if defect { Err(format!("wrong: byte {}", made.artifact.code.len())) } else { Ok(()) }
             };
@@ -379,7 +393,7 @@ mod tests {
                 // Some run round for ever on other inputs than those that found them: they are compiled and judged.
                 let runs = judge::screen(&m, &inputs).is_ok();
                 ran |= runs;
-                for version in Version::ALL {
+                for target in targets::usual() {
                     for level in [Level::O0, Level::O2] {
                         let mut options = judge::Options { level, ..judge::Options::default() };
                         options.back.threads = [None, Some(2), Some(4)][seed as usize % 3];
@@ -388,7 +402,7 @@ mod tests {
                         options.back.verify = true;
                         let case = Case {
                             seed,
-                            version,
+                            target,
                             options,
                             schedule: seed % 4,
                             low_limit: false,
@@ -397,7 +411,7 @@ mod tests {
                         let result = match runs {
                             true => case.run(&m, &inputs),
                             false => {
-                                judge::make(&m, version, &case.options).map(drop).map_err(|e| e.to_string())
+                                judge::make_on(&m, target, &case.options).map(drop).map_err(|e| e.to_string())
                             }
                         };
                         if let Err(message) = result {

@@ -141,7 +141,7 @@ fn table(args: &[String]) -> Result<(), String> {
     );
     println!("|---|---|---|---|---|---|---|---|---|");
     for family in &families {
-        for target in kempe::targets() {
+        for target in crate::targets::usual() {
             let mut before = None;
             for (name, text) in family.iter().filter(|shader| wanted(&shader.0)) {
                 let file = folder.join(format!("{name}.comp"));

@@ -10,12 +10,10 @@ use kempe_mir::Artifact;
 use kempe_opt::Level;
 use kempe_v3d::compile::{self, CompileError};
 use kempe_v3d::instr::Version;
-use kempe_v3d::sim::Start;
 use std::panic::AssertUnwindSafe;
 
-/// A module made for one target: what runs, and what it must equal.
+/// A module made for one target (the artifact says which): what runs, and what it must equal.
 pub struct Made {
-    pub version: Version,
     pub lowered: Module,
     pub artifact: Artifact,
 }
@@ -56,7 +54,41 @@ pub fn make(m: &Module, version: Version, options: &Options) -> Result<Made, Com
         internal: true,
         needed: None,
     })?;
-    Ok(Made { version, lowered, artifact })
+    Ok(Made { lowered, artifact })
+}
+
+/// The same for any target, by the way that the command takes.
+pub fn make_on(
+    m: &Module,
+    target: &'static dyn kempe::Target,
+    options: &Options,
+) -> Result<Made, CompileError> {
+    let back = &options.back;
+    let code = kempe::compile::CodeOptions {
+        level: options.level,
+        threads: back.threads,
+        max_registers: back.max_registers,
+        force_spill: back.force_spill,
+        engine: back.engine,
+        without: back.without,
+        without_orders: back.without_orders,
+        verify: back.verify,
+        ..Default::default()
+    };
+    let mut m = m.clone();
+    let choices = kempe_opt::Options { level: options.level, ..target.opt_options() };
+    kempe_opt::optimise_with(&mut m, &choices, &mut ());
+    let keep = kempe::compile::Keep { lowered: true, ..Default::default() };
+    let failed = |message: String, internal: bool| CompileError {
+        message,
+        loc: kempe_ir::Loc(0),
+        internal,
+        needed: None,
+    };
+    let made =
+        target.compile(m, kempe::Variant::Render, &code, keep).map_err(|e| failed(e.message, e.bug))?;
+    let lowered = made.lowered.ok_or_else(|| failed("no lowered form was seen".to_owned(), true))?;
+    Ok(Made { lowered, artifact: made.artifact })
 }
 
 /// What a comparison saw.
@@ -139,10 +171,15 @@ pub fn compare(made: &Made, inputs: &Inputs, schedule: u64) -> Result<Agreement,
     let target = kempe::target(&made.artifact.target).ok_or_else(|| Trouble::Setup("no target".into()))?;
     let sizes = target.sizes(&made.artifact).map_err(|e| Trouble::Setup(e.to_string()))?;
     let env = Environment::new(&made.lowered, inputs, sizes).map_err(Trouble::Setup)?;
-    let start = Start { version: made.version, threads: made.artifact.threads };
-    let mut how = interp::Options::machine(&start);
-    how.step_limit = STEPS;
-    let expected = interp::run(&made.lowered, &env, &how).map_err(Trouble::Input)?;
+    let interpret = |races: bool| {
+        let mut outcome = None;
+        target.interpreter(&made.artifact, &mut |how| {
+            let how = interp::Options { step_limit: STEPS, races, ..*how };
+            outcome = Some(interp::run(&made.lowered, &env, &how).map_err(Trouble::Input));
+        });
+        outcome.unwrap_or_else(|| Err(Trouble::Setup("it cannot be interpreted".to_owned())))
+    };
+    let expected = interpret(false)?;
     let undefined = !expected.undefined.is_empty();
     let mut want = env.buffer_contents(&expected.memory);
     want.extend(env.image_contents(&expected.memory));
@@ -160,8 +197,7 @@ pub fn compare(made: &Made, inputs: &Inputs, schedule: u64) -> Result<Agreement,
     }
     if matches!(result, Err(Trouble::Wrong(_))) {
         // Before anybody is accused: what a race computes is nobody's fault.
-        how.races = true;
-        if let Some(race) = interp::run(&made.lowered, &env, &how).map_err(Trouble::Input)?.race {
+        if let Some(race) = interpret(true)?.race {
             return Err(Trouble::Setup(race.to_string()));
         }
     }

@@ -18,6 +18,7 @@
 //! ```
 
 mod ablation;
+mod addresses;
 mod corpus;
 mod coverage;
 mod fuzz;
@@ -33,6 +34,7 @@ mod sources;
 mod stages;
 mod survey;
 mod sweep;
+mod targets;
 
 use std::process::ExitCode;
 
@@ -43,6 +45,7 @@ fn main() -> ExitCode {
     match task.as_str() {
         "oracles" => oracles::run(&args),
         "coverage" => coverage::run(&args),
+        "addresses" => addresses::run(&args),
         "ablation" => ablation::run(&args),
         "optimum" => optimum::run(&args),
         "growth" => growth::run(&args),
@@ -57,7 +60,7 @@ fn main() -> ExitCode {
         "vulkan" => vulkan(&args),
         _ => {
             eprintln!(
-                "usage: cargo xtask oracles|fuzz|coverage|mutate|growth|piglit|quality|sources|survey|sweep|simulate|vulkan ..."
+                "usage: cargo xtask addresses|oracles|fuzz|coverage|mutate|growth|piglit|quality|sources|survey|sweep|simulate|vulkan ..."
             );
             ExitCode::from(2)
         }

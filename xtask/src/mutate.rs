@@ -165,8 +165,9 @@ fn compiled(m: &Module, version: Version, options: &judge::Options) -> Option<(A
     kempe_opt::optimise_with(&mut m, &choices, &mut ());
     let mut catch = Catch::default();
     let artifact = compile::compile(m, version, &options.back, &mut catch).ok()?;
-    let attempt = catch.attempts.into_iter().find(|a| a.code.words == artifact.code)?;
-    Some((attempt, Made { version, lowered: catch.lowered?, artifact }))
+    let attempt =
+        catch.attempts.into_iter().find(|a| kempe_mir::code_of_words(&a.code.words) == artifact.code)?;
+    Some((attempt, Made { lowered: catch.lowered?, artifact }))
 }
 
 impl Subject {
@@ -206,13 +207,10 @@ impl Subject {
 
     /// What the simulator notices.
     fn differs(&self, code: &Finished) -> Option<String> {
-        let mut made = Made {
-            version: self.made.version,
-            lowered: Module::new("", self.attempt.frame.stage),
-            artifact: self.made.artifact.clone(),
-        };
+        let mut made =
+            Made { lowered: Module::new("", self.attempt.frame.stage), artifact: self.made.artifact.clone() };
         let artifact = &mut made.artifact;
-        artifact.code = code.words.clone();
+        artifact.code = kempe_mir::code_of_words(&code.words);
         artifact.uniforms = code.uniforms.clone();
         artifact.single_section = code.single_section;
         for (inputs, want) in &self.runs {
@@ -246,7 +244,7 @@ impl Subject {
     /// The objections of validator and checker B.
     fn objections(&self, code: &Finished, allocation: &Allocation) -> [Option<String>; 2] {
         let Attempt { mir, frame, .. } = &self.attempt;
-        let version = self.made.version;
+        let version = self.attempt.frame.version;
         let facts = ProgramFacts {
             stage: frame.stage,
             single_segment: code.single_section,
@@ -263,13 +261,13 @@ impl Subject {
 
     /// The objection of checker A.
     fn objection_of_a(&self, allocation: &Allocation) -> Option<String> {
-        let file = regs::register_file(self.made.version, self.attempt.frame.threads);
+        let file = regs::register_file(self.attempt.frame.version, self.attempt.frame.threads);
         kempe_ra::check(&file, &self.attempt.mir.program, allocation).err().map(|e| e.to_string())
     }
 
     fn mutant(&self, kind: Kind, r: &mut Random, tally: &mut Tally, verbose: bool) {
         let Attempt { mir, allocation, frame, code } = &self.attempt;
-        let version = self.made.version;
+        let version = self.attempt.frame.version;
         let mut changed = code.clone();
         let mut other = None;
         let (label, what) = match kind {

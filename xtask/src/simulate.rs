@@ -8,10 +8,11 @@
 
 use crate::corpus::{self, Entry};
 use crate::judge::{self, Trouble};
+use crate::targets;
+use kempe::Target;
 use kempe_ir::Module;
 use kempe_ir::exec::Inputs;
 use kempe_ir::inputs::{Usage, Verdict, search};
-use kempe_v3d::instr::Version;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -96,16 +97,16 @@ pub fn over_seeds<T: PartialEq>(
 }
 
 /// Runs one module for one target.
-pub fn judge_entry(e: &Entry, version: Version, seeds: u32, options: &judge::Options) -> Fate {
-    judge::caught(|| one(e, version, seeds, options)).unwrap_or_else(Fate::Wrong)
+pub fn judge_entry(e: &Entry, target: &'static dyn Target, seeds: u32, options: &judge::Options) -> Fate {
+    judge::caught(|| one(e, target, seeds, options)).unwrap_or_else(Fate::Wrong)
 }
 
-fn one(e: &Entry, version: Version, seeds: u32, how: &judge::Options) -> Fate {
+fn one(e: &Entry, target: &'static dyn Target, seeds: u32, how: &judge::Options) -> Fate {
     let m = match e.module() {
         Ok(m) => m,
         Err(err) => return Fate::NotCompiled(err),
     };
-    let made = match judge::make(&m, version, how) {
+    let made = match judge::make_on(&m, target, how) {
         Ok(made) => made,
         Err(err) => return Fate::NotCompiled(err.to_string()),
     };
@@ -130,7 +131,9 @@ pub fn options(args: &[String]) -> judge::Options {
     }
     how.back.threads = value("--threads").and_then(|t| t.parse().ok());
     how.back.max_registers = value("--max-registers").and_then(|n| n.parse().ok());
-    how.back.no_order = args.iter().any(|a| a == "--no-order");
+    if args.iter().any(|a| a == "--no-order") {
+        how.back.without_orders.parts().into_iter().for_each(|(_, out)| *out = true);
+    }
     how.back.force_spill = args.iter().any(|a| a == "--force-spill");
     how
 }
@@ -171,14 +174,11 @@ pub fn run(args: &[String]) -> ExitCode {
         .collect();
     let mut failed = false;
     std::panic::set_hook(Box::new(|_| {}));
-    for version in Version::ALL {
-        if value("--target").is_some_and(|t| t != version.name()) {
-            continue;
-        }
+    for target in targets::asked(value("--target").as_deref()) {
         let start = std::time::Instant::now();
         let fates: Vec<Fate> =
-            chosen.par_iter().map(|e| judge_entry(e, version, seeds as u32, &how)).collect();
-        failed |= table(version.name(), &chosen, &fates, verbose, start.elapsed());
+            chosen.par_iter().map(|e| judge_entry(e, target, seeds as u32, &how)).collect();
+        failed |= table(target.name(), &chosen, &fates, verbose, start.elapsed());
     }
     if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }

@@ -53,7 +53,7 @@ fn outcome(collection: &str, path: &PathBuf) -> Outcome {
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let source = Source { name, contents: std::fs::read(path).map_err(|e| e.to_string()), stage: None };
     let options = Options {
-        targets: kempe::targets().to_vec(),
+        targets: crate::targets::usual(),
         front: kempe_front::Options::default(),
         code: CodeOptions::default(),
         keep: Keep::default(),

@@ -6,6 +6,7 @@
 //! what is not there yet: they must be diagnosed, never panic.
 
 use crate::corpus;
+use crate::targets;
 use kempe::compile::{CodeOptions, CompileResult, Keep, Options, Source, Status, compile};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
@@ -79,11 +80,7 @@ pub fn run(args: &[String]) -> ExitCode {
             return ExitCode::SUCCESS;
         }
     };
-    let targets: Vec<&'static dyn kempe::Target> = kempe::targets()
-        .iter()
-        .copied()
-        .filter(|t| value("--target").is_none_or(|name| t.name() == name))
-        .collect();
+    let targets = targets::asked(value("--target").as_deref());
     let chosen: Vec<corpus::Entry> = entries
         .into_iter()
         .filter(|e| match &stage {

@@ -7,24 +7,46 @@ use kempe::{CodeFacts, Target, Violation};
 use std::fmt::Write;
 use std::path::Path;
 
-/// Instruction words out of a file, with the target if the file says one.
+/// Code out of a file, with the target if the file says one.
 pub enum Code {
-    Words(Vec<u64>),
+    Bytes(Vec<u8>),
+    /// Numbers in hexadecimal text: parcels of the target.
+    Numbers(Vec<u64>),
     Artifact(Box<kempe::Artifact>),
 }
 
 impl Code {
-    pub fn words(&self) -> &[u64] {
-        match self {
-            Code::Words(words) => words,
-            Code::Artifact(artifact) => &artifact.code,
+    /// The code as it lies in memory.
+    pub fn bytes(&self, target: &dyn Target) -> Result<Vec<u8>, String> {
+        let parcel = target.parcel();
+        let code = match self {
+            Code::Bytes(bytes) => bytes.clone(),
+            Code::Numbers(words) => {
+                let mut code = Vec::with_capacity(parcel * words.len());
+                for word in words {
+                    let (low, high) = word.to_le_bytes().split_at_checked(parcel).map_or_else(
+                        || (word.to_le_bytes().to_vec(), Vec::new()),
+                        |(low, high)| (low.to_vec(), high.to_vec()),
+                    );
+                    if high.iter().any(|byte| *byte != 0) {
+                        return Err(format!("{word:#x} has more than {} bits", 8 * parcel));
+                    }
+                    code.extend(low);
+                }
+                code
+            }
+            Code::Artifact(artifact) => artifact.code.clone(),
+        };
+        if !code.len().is_multiple_of(parcel) {
+            return Err(format!("has {} bytes, which is no multiple of {parcel}", code.len()));
         }
+        Ok(code)
     }
 
     /// The target that the file names, or else the one asked for.
     pub fn target(&self, asked: Option<&'static dyn Target>) -> Result<&'static dyn Target, String> {
         let own = match self {
-            Code::Words(_) => None,
+            Code::Bytes(_) | Code::Numbers(_) => None,
             Code::Artifact(artifact) => kempe::target(&artifact.target),
         };
         match (own, asked) {
@@ -50,17 +72,9 @@ pub fn read_code(path: &Path) -> Result<Code, String> {
             let artifact = kempe::artifact::read(text).map_err(|e| e.to_string())?;
             Ok(Code::Artifact(Box::new(artifact)))
         }
-        Ok(text) if printable => hex_words(text).map(Code::Words),
-        _ => byte_words(&bytes).map(Code::Words),
+        Ok(text) if printable => hex_words(text).map(Code::Numbers),
+        _ => Ok(Code::Bytes(bytes)),
     }
-}
-
-fn byte_words(bytes: &[u8]) -> Result<Vec<u64>, String> {
-    let (words, rest) = bytes.as_chunks::<8>();
-    if !rest.is_empty() {
-        return Err(format!("has {} bytes, which is no multiple of 8", bytes.len()));
-    }
-    Ok(words.iter().map(|word| u64::from_le_bytes(*word)).collect())
 }
 
 fn hex_words(text: &str) -> Result<Vec<u64>, String> {
@@ -83,17 +97,37 @@ fn hex_words(text: &str) -> Result<Vec<u64>, String> {
 }
 
 /// The text of a program, one instruction a line; the assembler takes it back.
-pub fn listing(target: &dyn Target, words: &[u64], plain: bool, quirks: bool) -> String {
+pub fn listing(target: &dyn Target, code: &[u8], plain: bool, quirks: bool) -> String {
     let mut out = String::new();
-    for (number, &word) in words.iter().enumerate() {
-        let text = target.disassemble(word, quirks);
+    let parcel = target.parcel();
+    for (at, text, bytes) in instructions(target, code, quirks) {
         if plain || quirks {
             out.push_str(text.trim_end());
             out.push('\n');
         } else {
             // Writing into a String cannot fail.
-            writeln!(out, "{text:<78} # {number:>4} {word:#018x}").unwrap_or_default();
+            write!(out, "{text:<78} # {:>4}", at / parcel).unwrap_or_default();
+            for number in bytes.chunks(parcel) {
+                out.push_str(" 0x");
+                for byte in number.iter().rev() {
+                    write!(out, "{byte:02x}").unwrap_or_default();
+                }
+            }
+            out.push('\n');
         }
+    }
+    out
+}
+
+/// Instructions of a program: byte offset, text, bytes.
+fn instructions<'a>(target: &dyn Target, code: &'a [u8], quirks: bool) -> Vec<(usize, String, &'a [u8])> {
+    let mut out = Vec::new();
+    let mut at = 0;
+    while at < code.len() {
+        let (text, length) = target.disassemble(&code[at..], quirks);
+        let end = (at + length.max(1)).min(code.len());
+        out.push((at, text, &code[at..end]));
+        at = end;
     }
     out
 }
@@ -102,8 +136,9 @@ pub fn listing(target: &dyn Target, words: &[u64], plain: bool, quirks: bool) ->
 pub fn disasm(args: &Disasm) -> Exit {
     let result = read_code(&args.file).and_then(|code| {
         let target = code.target(args.target)?;
-        io::out(listing(target, code.words(), args.plain, args.quirks).as_bytes())?;
-        let bad = code.words().iter().filter(|&&word| target.disassemble(word, false) == "invalid").count();
+        let bytes = code.bytes(target)?;
+        io::out(listing(target, &bytes, args.plain, args.quirks).as_bytes())?;
+        let bad = instructions(target, &bytes, false).iter().filter(|i| i.1 == kempe::INVALID).count();
         match bad {
             0 => Ok(()),
             1 => Err("one word is no instruction".to_owned()),
@@ -119,8 +154,8 @@ pub fn asm(args: &Asm) -> Exit {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         Err(message) => return finish(&args.file, Err(message)),
     };
-    let words = match args.target.assemble(&text) {
-        Ok(words) => words,
+    let code = match args.target.assemble(&text) {
+        Ok(code) => code,
         Err(error) => {
             let shown = io::shown(&args.file);
             eprintln!("{shown}:{error}");
@@ -135,9 +170,12 @@ pub fn asm(args: &Asm) -> Exit {
     };
     let default = if args.output.is_some() { WordFormat::Bin } else { WordFormat::Hex };
     let bytes = match args.format.unwrap_or(default) {
-        WordFormat::Bin => words.iter().flat_map(|word| word.to_le_bytes()).collect(),
+        WordFormat::Bin => code,
         WordFormat::Hex => {
-            words.iter().map(|word| format!("{word:#018x}\n")).collect::<String>().into_bytes()
+            let number =
+                |bytes: &[u8]| bytes.iter().rev().map(|byte| format!("{byte:02x}")).collect::<String>();
+            let lines = code.chunks(args.target.parcel()).map(|bytes| format!("0x{}\n", number(bytes)));
+            lines.collect::<String>().into_bytes()
         }
     };
     match &args.output {
@@ -152,17 +190,19 @@ pub fn validate(args: &Validate) -> Exit {
     let result = read_code(&args.file).and_then(|code| {
         let target = code.target(args.target)?;
         let (threads, stage, single_section) = match &code {
-            Code::Words(_) => (args.threads.unwrap_or(4), kempe::Stage::Compute, args.single_section),
+            Code::Bytes(_) | Code::Numbers(_) => {
+                (args.threads.unwrap_or(4), kempe::Stage::Compute, args.single_section)
+            }
             Code::Artifact(a) => (a.threads, a.stage, a.single_section),
         };
-        let facts =
-            CodeFacts { words: code.words(), threads, stage, single_section, entry: 0, address: None };
+        let bytes = code.bytes(target)?;
+        let facts = CodeFacts { code: &bytes, threads, stage, single_section, entry: 0, address: None };
         let mut out = String::new();
         for violation in target.validate(&facts) {
             errors += u32::from(violation.error);
             let class = if violation.error { "error" } else { "warning" };
-            let text =
-                code.words().get(violation.at).map_or(String::new(), |&w| target.disassemble(w, false));
+            let place = bytes.get(target.parcel() * violation.at..).filter(|rest| !rest.is_empty());
+            let text = place.map_or(String::new(), |rest| target.disassemble(rest, false).0);
             let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
             let Violation { rule, at, message, .. } = &violation;
             writeln!(out, "{class}: rule {rule}: word {at}: {message}\n    {text}").unwrap_or_default();

@@ -182,7 +182,7 @@ fn emitted(emit: Emit, result: &CompileResult) -> Option<Vec<u8>> {
             let target = kempe::target(&a.target);
             target.map_or(Vec::new(), |t| code::listing(t, &a.code, false, false).into_bytes())
         }),
-        Emit::Bin => artifact.map(|a| a.code.iter().flat_map(|word| word.to_le_bytes()).collect()),
+        Emit::Bin => artifact.map(|a| a.code.clone()),
         Emit::Artifact => artifact.map(|a| kempe::artifact::write(a).into_bytes()),
         Emit::Ir => result.ir.clone().map(String::into_bytes),
         Emit::Mir => result.mir.clone().map(String::into_bytes),

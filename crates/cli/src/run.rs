@@ -398,9 +398,9 @@ fn print(out: &mut String, binding: &Binding, bytes: &[u8]) {
 }
 
 /// The code with how often each instruction ran, and what each hardware thread did.
-fn counts(out: &mut String, target: &str, words: &[u64], report: &RunReport) {
+fn counts(out: &mut String, target: &str, program: &[u8], report: &RunReport) {
     let Some(target) = kempe::target(target) else { return };
-    let listing = code::listing(target, words, true, false);
+    let listing = code::listing(target, program, true, false);
     for (n, (line, count)) in listing.lines().zip(&report.counts).enumerate() {
         writeln!(out, "{count:>10} {n:>5}  {line}").unwrap_or_default();
     }
@@ -450,7 +450,7 @@ fn raw(args: &Run) -> Res<()> {
         Ok(Err(message)) => return wrong(message),
         Err(stopped) => return Err(from_stopped(stopped)),
     };
-    let (target, words) = (raw.target.name(), raw.words());
+    let (target, words) = (raw.target.name(), raw.code());
     for finding in raw.findings() {
         eprintln!("{}: warning: {finding}", io::shown(&args.file));
     }

@@ -179,6 +179,8 @@ trait Float {
 
 struct Half;
 struct Single;
+/// f32 without denormals.
+struct Flushed;
 struct Double;
 
 impl Float for Half {
@@ -243,6 +245,36 @@ impl Float for Single {
     }
     fn sqrt(a: u64) -> u64 {
         f32_result(f(a).sqrt()) as u64
+    }
+}
+
+/// Zero of the same sign for what is below the normal numbers, before any rounding.
+fn flushed(x: f64) -> f64 {
+    if x.abs() < f64::from(f32::MIN_POSITIVE) { 0f64.copysign(x) } else { x }
+}
+
+/// Sums, products, quotients and roots of f32 are rounded from f64, which is harmless (53 bits are 2 * 24 + 2 and more).
+impl Float for Flushed {
+    const SIGN: u64 = Single::SIGN;
+    const NAN: u64 = Single::NAN;
+    const INF: u64 = Single::INF;
+    fn wide(bits: u64) -> f64 {
+        flushed(Single::wide(bits))
+    }
+    fn narrow(x: f64) -> u64 {
+        Single::narrow(flushed(x))
+    }
+    fn add(a: u64, b: u64) -> u64 {
+        Self::narrow(Self::wide(a) + Self::wide(b))
+    }
+    fn mul(a: u64, b: u64) -> u64 {
+        Self::narrow(Self::wide(a) * Self::wide(b))
+    }
+    fn div(a: u64, b: u64) -> u64 {
+        Self::narrow(Self::wide(a) / Self::wide(b))
+    }
+    fn sqrt(a: u64) -> u64 {
+        Self::narrow(Self::wide(a).sqrt())
     }
 }
 
@@ -494,6 +526,29 @@ pub fn kernel(op: Op, ty: Type, from: Type) -> Option<Kernel> {
         Type::F32 => single_kernel(op),
         Type::F64 => float_kernel::<Double>(op),
     }
+}
+
+/// As [`kernel`], of a machine whose f32 arithmetic has no denormals: operands below the normal numbers count as zeros of
+/// their sign, and so do results, before they are rounded. Moves of bits are as ever.
+pub fn flushing_kernel(op: Op, ty: Type, from: Type) -> Option<Kernel> {
+    match (op, ty) {
+        (Op::Fmin, Type::F32) => Some(|a, b, _, _| min::<Flushed>(no_denormal(a), no_denormal(b))),
+        (Op::Fmax, Type::F32) => Some(|a, b, _, _| max::<Flushed>(no_denormal(a), no_denormal(b))),
+        (Op::RcpApprox, Type::F32) => Some(|a, _, _, _| via_wide::<Flushed>(a, |x| 1.0 / x)),
+        (Op::RsqrtApprox, Type::F32) => Some(|a, _, _, _| via_wide::<Flushed>(a, |x| 1.0 / x.sqrt())),
+        (Op::Exp2Approx, Type::F32) => Some(|a, _, _, _| via_wide::<Flushed>(a, libm::exp2)),
+        (Op::Log2Approx, Type::F32) => Some(|a, _, _, _| via_wide::<Flushed>(a, libm::log2)),
+        (_, Type::F32) => match convert_kernel(op, ty, from) {
+            Some(k) => Some(k),
+            None => float_kernel::<Flushed>(op).or_else(|| kernel(op, ty, from)),
+        },
+        _ => kernel(op, ty, from),
+    }
+}
+
+/// A number as flushing arithmetic sees it.
+fn no_denormal(a: u64) -> u64 {
+    if Single::is_nan(a) { a } else { Flushed::narrow(Flushed::wide(a)) }
 }
 
 /// Evaluates a pure instruction: `None` when it is not pure or is `undef`.

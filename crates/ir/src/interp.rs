@@ -79,6 +79,8 @@ pub struct Options<'a> {
     pub bounds: bool,
     /// Look for data races; [`Outcome::race`] is the first one.
     pub races: bool,
+    /// f32 operations take denormals for zeros and give none ([`Program::flushing`]).
+    pub flush: bool,
 }
 
 impl Options<'_> {
@@ -91,6 +93,7 @@ impl Options<'_> {
             broadcast: None,
             bounds: false,
             races: false,
+            flush: false,
         }
     }
 
@@ -103,6 +106,7 @@ impl Options<'_> {
             broadcast: None,
             bounds: false,
             races: false,
+            flush: false,
         }
     }
 }
@@ -252,5 +256,6 @@ impl Outcome {
 
 /// Runs a verified module once.
 pub fn run(module: &Module, env: &Environment, options: &Options) -> Result<Outcome, Stop> {
-    Program::new(module)?.run(env, options)
+    let program = if options.flush { Program::flushing(module)? } else { Program::new(module)? };
+    program.run(env, options)
 }

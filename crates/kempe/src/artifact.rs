@@ -166,6 +166,9 @@ struct UniformForm {
     /// Added to the word; left out when it is 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     plus: Option<String>,
+    /// The upper 32 bits of an address.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    high: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -301,7 +304,7 @@ pub fn write(artifact: &Artifact) -> String {
         low_addresses: artifact.low_addresses,
         shared_bytes: artifact.shared_bytes,
         scratch_bytes_per_thread: artifact.scratch_bytes,
-        code: artifact.code.iter().map(|word| format!("{word:#018x}")).collect(),
+        code: write_code(artifact),
         uniforms: artifact.uniforms.iter().map(write_uniform).collect(),
         constant_data: artifact.constant_data.iter().map(|byte| format!("{byte:02x}")).collect(),
         resources: artifact.resources.iter().map(write_resource).collect(),
@@ -363,12 +366,16 @@ fn write_uniform(source: &UniformSource) -> UniformForm {
         axis: None,
         size: None,
         plus: None,
+        high: false,
     };
     let (word, plus) = match *source {
         UniformSource::Const(value) => {
             return UniformForm { value: Some(word32(value)), ..form(UniformKind::Constant) };
         }
         UniformSource::Word(word, plus) => (word, plus),
+        UniformSource::High(word) => {
+            return UniformForm { high: true, ..write_uniform(&UniformSource::Word(word, 0)) };
+        }
     };
     let of = |kind, res: Res, element| UniformForm {
         resource: Some(res.index() as u32),
@@ -435,12 +442,36 @@ fn hex(text: &str, digits: usize) -> Option<u64> {
     if good { u64::from_str_radix(body, 16).ok() } else { None }
 }
 
+/// Bytes of a parcel of the target's code, each of which is a number in the file: the word of 64 bits, or what the target says.
+fn parcel(name: &str) -> usize {
+    target::target(name).map_or(8, |t| t.parcel())
+}
+
+fn write_code(artifact: &Artifact) -> Vec<String> {
+    let parcel = parcel(&artifact.target);
+    let number =
+        |bytes: &[u8]| bytes.iter().rev().fold("0x".to_owned(), |text, byte| format!("{text}{byte:02x}"));
+    artifact.code.chunks(parcel).map(number).collect()
+}
+
+fn read_code(form: &Form) -> Result<Vec<u8>, ReadError> {
+    let parcel = parcel(&form.target);
+    let mut code = Vec::with_capacity(parcel * form.code.len());
+    for (i, word) in form.code.iter().enumerate() {
+        let Some(value) = hex(word, 2 * parcel) else {
+            let digits = 2 * parcel;
+            return fail(format!(
+                "code[{i}]: `{}` is not a word of {digits} hexadecimal digits",
+                printable(word)
+            ));
+        };
+        code.extend_from_slice(&value.to_le_bytes()[..parcel]);
+    }
+    Ok(code)
+}
+
 fn convert(form: Form) -> Result<Artifact, ReadError> {
-    let code = form.code.iter().enumerate().map(|(i, word)| {
-        hex(word, 16).ok_or_else(|| {
-            ReadError(format!("code[{i}]: `{}` is not a word of 16 hexadecimal digits", printable(word)))
-        })
-    });
+    let code = read_code(&form);
     let digits = form.constant_data.as_bytes();
     let (pairs, rest) = digits.as_chunks::<2>();
     let bytes = pairs.iter().map(|&[high, low]| {
@@ -464,7 +495,7 @@ fn convert(form: Form) -> Result<Artifact, ReadError> {
     Ok(Artifact {
         entry: form.entry,
         stage: form.stage.stage(),
-        code: code.collect::<Result<_, _>>()?,
+        code: code?,
         uniforms: uniforms.collect::<Result<_, _>>()?,
         threads: form.threads,
         single_section: form.single_section,
@@ -612,7 +643,11 @@ fn read_uniform(i: usize, form: &UniformForm, resources: usize) -> Result<Unifor
         UniformKind::SharedAddress => UniformWord::SharedAddr,
     };
     let plus = form.plus.as_deref().map_or(Ok(0), word)?;
-    Ok(UniformSource::Word(source, plus))
+    match (form.high, plus) {
+        (false, plus) => Ok(UniformSource::Word(source, plus)),
+        (true, 0) => Ok(UniformSource::High(source)),
+        (true, _) => Err(wrong("nothing is added to a high word")),
+    }
 }
 
 fn check(artifact: &Artifact) -> Result<(), ReadError> {

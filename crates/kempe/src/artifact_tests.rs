@@ -51,7 +51,7 @@ fn sample() -> Artifact {
         target: "v3d71".to_owned(),
         entry: "main".to_owned(),
         stage: Stage::Compute,
-        code: vec![0x3c00_3186_bb80_0000, 1, u64::MAX],
+        code: kempe_mir::code_of_words(&[0x3c00_3186_bb80_0000, 1, u64::MAX]),
         uniforms,
         threads: 4,
         single_section: true,

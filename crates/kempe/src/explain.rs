@@ -80,7 +80,7 @@ pub struct Attempt {
     /// If memory was needed (or nothing fitted): what stood in the way of going without it.
     pub obstacle: Option<Obstacle>,
     #[serde(skip)]
-    words: Vec<u64>,
+    code: Vec<u8>,
 }
 
 /// What became of an attempt.
@@ -307,15 +307,15 @@ impl Explainer {
     }
 
     /// The last attempt came to code.
-    pub fn code(&mut self, words: &[u64]) {
+    pub fn code(&mut self, code: &[u8]) {
         if let Some(attempt) = self.attempts.last_mut() {
-            attempt.words = words.to_vec();
+            attempt.code = code.to_vec();
         }
     }
 
-    /// `taken`: the words of the artifact.
-    pub fn finish(mut self, taken: Option<&[u64]>) -> Explanation {
-        let chosen = self.attempts.iter().position(|a| taken.is_some_and(|words| a.words == words));
+    /// `taken`: the code of the artifact.
+    pub fn finish(mut self, taken: Option<&[u8]>) -> Explanation {
+        let chosen = self.attempts.iter().position(|a| taken.is_some_and(|code| a.code == code));
         if let Some(attempt) = chosen.and_then(|chosen| self.attempts.get_mut(chosen)) {
             attempt.outcome = Outcome::Taken;
         }
@@ -386,7 +386,7 @@ impl<I: Display> Seen<'_, I> {
             recomputed: allocation.map_or_else(Vec::new, |allocation| self.recomputed(allocation)),
             obstacle: memory.then(|| self.obstacle(firm, &points)),
             points,
-            words: Vec::new(),
+            code: Vec::new(),
         }
     }
 

@@ -10,6 +10,7 @@
 //! * [`limits`]: time and memory limits, panics caught
 //! * [`clock`]: CPU time
 
+mod agx;
 pub mod artifact;
 pub mod clock;
 pub mod compile;
@@ -30,7 +31,7 @@ pub use kempe_ir::{Stage, exec, inputs};
 pub use kempe_mir::{Artifact, Stats, UniformSource};
 pub use kempe_opt::Level;
 pub use kempe_ra::{Engine, Without};
-pub use target::{CodeFacts, Target, TextError, Variant, Violation, target, targets};
+pub use target::{CodeFacts, INVALID, Target, TextError, Variant, Violation, target, targets};
 
 /// Version of this program.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

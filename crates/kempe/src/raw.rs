@@ -28,7 +28,7 @@ pub const MAX_IMAGE: u64 = 1 << 30;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RawProgram {
     /// Words with the address of the first.
-    pub code: Vec<(u32, Vec<u64>)>,
+    pub code: Vec<(u32, Vec<u8>)>,
     pub entry: u32,
     pub uniforms_address: u32,
     pub batches: u32,
@@ -153,11 +153,11 @@ impl Raw {
         let mut code = Vec::new();
         for (i, piece) in std::iter::once(&form.code).chain(form.other_code.iter().flatten()).enumerate() {
             let name = if i == 0 { "code".to_owned() } else { format!("other_code[{}]", i - 1) };
-            let (words, rest) = slice(&name, piece.offset, piece.length)?.as_chunks::<8>();
-            if !rest.is_empty() {
+            let bytes = slice(&name, piece.offset, piece.length)?;
+            if !bytes.len().is_multiple_of(target.parcel()) {
                 return Err(format!("{name}: {} bytes are no whole words", piece.length));
             }
-            code.push((piece.address, words.iter().map(|w| u64::from_le_bytes(*w)).collect()));
+            code.push((piece.address, bytes.to_vec()));
         }
         let memory = image(&form, &slice)?;
         let mut expected = Vec::new();
@@ -185,13 +185,15 @@ impl Raw {
     /// followed, also those that this run does not take, so none of it stops the run. One line for each rule.
     pub fn findings(&self) -> Vec<String> {
         let p = &self.program;
-        let piece = p.code.iter().find_map(|(address, words)| {
+        let parcel = self.target.parcel();
+        let piece = p.code.iter().find_map(|(address, code)| {
             let offset = p.entry.checked_sub(*address)? as usize;
-            (offset.is_multiple_of(8) && offset / 8 < words.len()).then_some((*address, words, offset / 8))
+            let inside = offset.is_multiple_of(parcel) && offset < code.len();
+            inside.then_some((*address, code, offset / parcel))
         });
-        let Some((address, words, entry)) = piece else { return Vec::new() };
+        let Some((address, code, entry)) = piece else { return Vec::new() };
         let found = self.target.validate(&CodeFacts {
-            words,
+            code,
             threads: if p.four_threads { 4 } else { 2 },
             stage: Stage::Compute,
             single_section: false,
@@ -213,9 +215,9 @@ impl Raw {
         lines
     }
 
-    /// The words of the program, piece by piece, as counts are numbered.
-    pub fn words(&self) -> Vec<u64> {
-        self.program.code.iter().flat_map(|(_, words)| words.iter().copied()).collect()
+    /// The code of the program, piece by piece, as counts are numbered.
+    pub fn code(&self) -> Vec<u8> {
+        self.program.code.iter().flat_map(|(_, code)| code.iter().copied()).collect()
     }
 
     /// Runs it and compares.

@@ -299,6 +299,8 @@ pub(crate) fn uniform_words(artifact: &Artifact, environment: &Environment) -> V
         .map(|source| match *source {
             UniformSource::Const(value) => value,
             UniformSource::Word(word, plus) => environment.word(word).wrapping_add(plus),
+            // Everything that is bound lies below 2^32.
+            UniformSource::High(_) => 0,
         })
         .collect()
 }

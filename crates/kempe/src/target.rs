@@ -6,10 +6,10 @@
 use crate::compile::{CodeOptions, Compiled, Keep, TargetError};
 use crate::explain::Step;
 use crate::raw::{RawProgram, RawRun};
-use crate::run::{RunError, RunOptions, RunReport, StageRun};
-use crate::v3d;
+use crate::run::{self, RunError, RunOptions, RunReport, StageRun};
+use crate::{agx, v3d};
 use kempe_ir::exec::{Inputs, Memory, Sizes};
-use kempe_ir::{Module, Stage};
+use kempe_ir::{Module, Stage, interp};
 use kempe_mir::Artifact;
 use kempe_opt::pipeline;
 
@@ -47,16 +47,19 @@ pub trait Target: Sync {
     /// Hardware threads per core with the registers that each then has, most threads first.
     fn occupancy(&self) -> &'static [Step];
 
-    /// Text of an instruction word; `invalid` if it is none. With `quirks`, as the public reference disassembler prints
-    /// it, deviations included.
-    fn disassemble(&self, word: u64, quirks: bool) -> String;
+    /// Bytes of what code is counted in: lengths of instructions are multiples of it. A number of a place in code counts
+    /// such parcels.
+    fn parcel(&self) -> usize;
 
-    /// Words of a program in text form. They are canonical; whether they obey the rules is [`Target::validate`]'s
-    /// question.
+    /// Text of the first instruction of code that is not empty, and its length in bytes; `invalid` and one parcel if it is
+    /// none. With `quirks`, as the public reference disassembler prints it, deviations included.
+    fn disassemble(&self, code: &[u8], quirks: bool) -> (String, usize);
+
+    /// Code of a program in text form. It is canonical; whether it obeys the rules is [`Target::validate`]'s question.
     ///
     /// # Errors
     /// The first thing in the text that is no instruction.
-    fn assemble(&self, text: &str) -> Result<Vec<u64>, TextError>;
+    fn assemble(&self, text: &str) -> Result<Vec<u8>, TextError>;
 
     /// What the optimiser may do for this target; the level is filled in.
     fn opt_options(&self) -> pipeline::Options;
@@ -78,7 +81,7 @@ pub trait Target: Sync {
         keep: Keep,
     ) -> Result<Compiled, TargetError>;
 
-    /// All rules of the hardware that code breaks, in the order of the words.
+    /// All rules of the hardware that code breaks, in the order of the code.
     fn validate(&self, code: &CodeFacts) -> Vec<Violation>;
 
     /// Runs an artifact on the simulator. The inputs have been checked against its resources.
@@ -86,6 +89,9 @@ pub trait Target: Sync {
     /// # Errors
     /// When it cannot be run like this or breaks a rule.
     fn run(&self, artifact: &Artifact, inputs: &Inputs, options: &RunOptions) -> Result<RunReport, RunError>;
+
+    /// Says how the interpreter runs the lowered program of an artifact: as the machine lays lanes out and computes.
+    fn interpreter(&self, artifact: &Artifact, run: &mut dyn FnMut(&interp::Options));
 
     /// Runs the lowered program of an artifact with the interpreter, laid out as the simulator lays it out: the two must
     /// agree bit for bit.
@@ -98,7 +104,15 @@ pub trait Target: Sync {
         artifact: &Artifact,
         inputs: &Inputs,
         options: &RunOptions,
-    ) -> Result<RunReport, RunError>;
+    ) -> Result<RunReport, RunError> {
+        let sizes = self.sizes(artifact)?;
+        let mut result = Err(RunError::Setup("it cannot be interpreted".to_owned()));
+        self.interpreter(artifact, &mut |how| {
+            let how = interp::Options { step_limit: options.step_limit, ..*how };
+            result = run::interpreted(lowered, inputs, sizes, &how).map(|(report, _)| report);
+        });
+        result
+    }
 
     /// Runs the program of a graphics stage on the simulator, for the invocations of `inputs.stage`.
     ///
@@ -150,18 +164,21 @@ fn no_stage(artifact: &Artifact) -> RunError {
     RunError::Setup(format!("{stage} programs for {} cannot be run yet", artifact.target))
 }
 
-/// Code and what its words do not say.
+/// Text of what is no instruction.
+pub const INVALID: &str = "invalid";
+
+/// Code and what it does not say itself.
 #[derive(Clone, Copy, Debug)]
 pub struct CodeFacts<'a> {
-    pub words: &'a [u64],
+    pub code: &'a [u8],
     /// Hardware threads per core.
     pub threads: u32,
     pub stage: Stage,
     /// Dispatched in its final section.
     pub single_section: bool,
-    /// The word to start at.
+    /// The parcel to start at ([`Target::parcel`]).
     pub entry: usize,
-    /// Byte address of the first word, if the code knows where it lies.
+    /// Byte address of the first byte, if the code knows where it lies.
     pub address: Option<u32>,
 }
 
@@ -172,7 +189,7 @@ pub struct Violation {
     pub rule: &'static str,
     /// The hardware cannot do it; otherwise it is only unusual.
     pub error: bool,
-    /// Number of the word.
+    /// Number of the parcel ([`Target::parcel`]).
     pub at: usize,
     pub message: String,
 }
@@ -196,7 +213,7 @@ impl std::error::Error for TextError {}
 
 /// All targets, in the order in which they are shown.
 pub fn targets() -> &'static [&'static dyn Target] {
-    static TARGETS: [&dyn Target; 2] = [&v3d::V42, &v3d::V71];
+    static TARGETS: [&dyn Target; 3] = [&v3d::V42, &v3d::V71, &agx::G13];
     &TARGETS
 }
 

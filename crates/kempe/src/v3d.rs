@@ -7,10 +7,10 @@ use crate::compile::{CodeOptions, Compiled, Keep, Stopwatch, TargetError};
 use crate::explain::{Explainer, Step};
 use crate::raw::{RawProgram, RawRun};
 use crate::run::{self, RunError, RunOptions, RunReport, StageRun, ThreadCounts};
-use crate::target::{CodeFacts, Target, TextError, Variant, Violation};
+use crate::target::{CodeFacts, INVALID, Target, TextError, Variant, Violation};
 use kempe_ir::exec::{Inputs, LANES, Memory, Sizes};
 use kempe_ir::{Module, Stage, interp};
-use kempe_mir::Artifact;
+use kempe_mir::{Artifact, code_of_words, words_of_code};
 use kempe_opt::pipeline;
 use kempe_ra::Allocation;
 use kempe_v3d::asm;
@@ -21,6 +21,9 @@ use kempe_v3d::regs;
 use kempe_v3d::sim::{self, Dispatch, Order, Program, Scratch, Start, UniformStream};
 use kempe_v3d::validate::{self, Class, ProgramFacts};
 use std::time::Instant;
+
+/// Bytes of an instruction.
+const WORD: usize = 8;
 
 /// One generation.
 pub struct V3d(Version);
@@ -65,16 +68,24 @@ impl Target for V3d {
         &[Step { threads: 4, registers: 32 }, Step { threads: 2, registers: 64 }]
     }
 
-    fn disassemble(&self, word: u64, quirks: bool) -> String {
-        asm::disassemble(self.0, word, quirks)
+    fn parcel(&self) -> usize {
+        WORD
     }
 
-    fn assemble(&self, text: &str) -> Result<Vec<u64>, TextError> {
-        asm::assemble(self.0, text).map_err(|e| TextError {
+    fn disassemble(&self, code: &[u8], quirks: bool) -> (String, usize) {
+        match words_of_code(code).first() {
+            Some(&word) => (asm::disassemble(self.0, word, quirks), WORD),
+            None => (INVALID.to_owned(), WORD),
+        }
+    }
+
+    fn assemble(&self, text: &str) -> Result<Vec<u8>, TextError> {
+        let words = asm::assemble(self.0, text).map_err(|e| TextError {
             line: e.line,
             column: e.column,
             message: e.message,
-        })
+        })?;
+        Ok(code_of_words(&words))
     }
 
     fn opt_options(&self) -> pipeline::Options {
@@ -149,7 +160,7 @@ impl Target for V3d {
             code_address: code.address,
             ..ProgramFacts::compute(code.threads)
         };
-        let found = validate::validate(self.0, code.words, &facts);
+        let found = validate::validate(self.0, &words_of_code(code.code), &facts);
         let convert = |v: validate::Violation| Violation {
             rule: v.rule,
             error: v.class == Class::Hw,
@@ -165,7 +176,7 @@ impl Target for V3d {
         let mut environment = run::environment(artifact, inputs, sizes)?;
         let mut program = Program::new(
             self.0,
-            artifact.code.clone(),
+            words_of_code(&artifact.code),
             run::uniform_words(artifact, &environment),
             artifact.threads,
             artifact.workgroup_size,
@@ -185,16 +196,9 @@ impl Target for V3d {
         Ok(RunReport { buffers: run::outputs(&environment, &memory), ..report(&outcome) })
     }
 
-    fn interpret(
-        &self,
-        lowered: &Module,
-        artifact: &Artifact,
-        inputs: &Inputs,
-        options: &RunOptions,
-    ) -> Result<RunReport, RunError> {
+    fn interpreter(&self, artifact: &Artifact, run: &mut dyn FnMut(&interp::Options)) {
         let start = Start { version: self.0, threads: artifact.threads };
-        let how = interp::Options { step_limit: options.step_limit, ..interp::Options::machine(&start) };
-        run::interpreted(lowered, inputs, self.sizes(artifact)?, &how).map(|(report, _)| report)
+        run(&interp::Options::machine(&start));
     }
 
     fn variants(&self, stage: Stage) -> &'static [Variant] {
@@ -239,9 +243,11 @@ impl Target for V3d {
         memory: &mut Memory,
         options: &RunOptions,
     ) -> Result<RawRun, RunError> {
+        let pieces: Vec<(u32, Vec<u64>)> =
+            raw.code.iter().map(|(address, code)| (*address, words_of_code(code))).collect();
         let program = Program {
             version: self.0,
-            pieces: raw.code.clone(),
+            pieces: pieces.clone(),
             entry: Some(raw.entry),
             uniforms: UniformStream::Address(raw.uniforms_address),
             threads: if raw.four_threads { 4 } else { 2 },
@@ -258,13 +264,13 @@ impl Target for V3d {
         let outcome = sim::run(&program, &dispatch, memory, &how);
         outcome.result.clone().map_err(|fault| {
             let mut before = 0;
-            let place = raw.code.iter().find_map(|(address, words)| {
+            let place = pieces.iter().find_map(|(address, words)| {
                 let at = fault.pc - before;
                 before += words.len();
                 Some((address.wrapping_add(8 * at as u32), *words.get(at)?))
             });
             let place = place.map_or(String::new(), |(address, word)| {
-                let text = self.disassemble(word, false);
+                let text = asm::disassemble(self.0, word, false);
                 let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
                 format!("\n  at {address:#x}: {word:016x} {text}")
             });
@@ -346,7 +352,7 @@ impl kempe_v3d::compile::Observer for Watch {
         code: &kempe_v3d::finish::Finished,
     ) {
         if let Some(explainer) = &mut self.explainer {
-            explainer.code(&code.words);
+            explainer.code(&code_of_words(&code.words));
         }
     }
 
@@ -382,8 +388,8 @@ fn sim_options(options: &RunOptions) -> sim::Options {
 
 impl V3d {
     fn program_error(&self, artifact: &Artifact, fault: &sim::Fault) -> RunError {
-        let word = artifact.code.get(fault.pc).map_or(String::new(), |&word| {
-            let text = self.disassemble(word, false);
+        let word = words_of_code(&artifact.code).get(fault.pc).map_or(String::new(), |&word| {
+            let text = asm::disassemble(self.0, word, false);
             format!("\n  at {}: {}", fault.pc, text.split_whitespace().collect::<Vec<_>>().join(" "))
         });
         RunError::Program(format!("{fault}{word}"))

@@ -3,16 +3,18 @@
 use std::path::{Path, PathBuf};
 
 /// Rooms that work for every target.
-const NEUTRAL: [&str; 6] = ["ir", "opt", "ra", "mir", "corpus", "report"];
+const NEUTRAL: [&str; 7] = ["ir", "opt", "words", "ra", "mir", "corpus", "report"];
 
 /// Rooms, each with the rooms that it may use.
-const MAY_USE: [(&str, &[&str]); 8] = [
+const MAY_USE: [(&str, &[&str]); 10] = [
     ("ir", &[]),
     ("ra", &[]),
     ("front", &["ir"]),
     ("opt", &["ir"]),
     ("mir", &["ir", "ra"]),
     ("v3d", &["ir", "opt", "ra", "mir"]),
+    ("words", &["ir", "opt"]),
+    ("agx", &["ir", "opt", "ra", "mir", "words"]),
     ("fetch", &["ir", "front"]),
     ("shader-test", &["kempe"]),
 ];

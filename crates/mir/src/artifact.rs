@@ -11,6 +11,8 @@ pub enum UniformSource {
     Const(u32),
     /// Supplied by the driver, plus a constant.
     Word(UniformWord, u32),
+    /// The upper 32 bits of a word that is an address, where addresses have 64.
+    High(UniformWord),
 }
 
 /// Statistics, recounted from the encoded words (see `docs/formats/artifact.md` for the definitions).
@@ -137,7 +139,8 @@ pub struct Artifact {
     pub target: String,
     pub entry: String,
     pub stage: kempe_ir::Stage,
-    pub code: Vec<u64>,
+    /// As it lies in memory. What is in it is the target's business, also how long an instruction is.
+    pub code: Vec<u8>,
     pub uniforms: Vec<UniformSource>,
     /// Hardware threads per core the code was made for.
     pub threads: u32,
@@ -161,4 +164,14 @@ pub struct Artifact {
     pub stats: Stats,
     /// Configurations (thread counts) really tried.
     pub attempts: u32,
+}
+
+/// Code as words of 64 bits, for machines that have such; a rest at the end is left out.
+pub fn words_of_code(code: &[u8]) -> Vec<u64> {
+    code.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
+}
+
+/// The other way.
+pub fn code_of_words(words: &[u64]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }

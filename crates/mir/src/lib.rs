@@ -15,5 +15,6 @@ pub mod symbolic;
 
 pub use artifact::{
     Artifact, ColorTarget, Graphics, PrimitiveFacts, Stats, UniformSource, Varying, VaryingSource, VertexRow,
+    code_of_words, words_of_code,
 };
 pub use function::{Mir, MirBuilder};

@@ -223,7 +223,7 @@ pub fn finish_ready(
         target: version.name().to_owned(),
         entry: m.name.clone(),
         stage: m.stage,
-        code: best.finished.words,
+        code: kempe_mir::code_of_words(&best.finished.words),
         uniforms: best.finished.uniforms,
         threads: best.threads,
         single_section: best.finished.single_section,

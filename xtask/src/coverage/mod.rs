@@ -138,6 +138,9 @@ mod tests {
             let options = kempe_front::Options::default();
             kempe_front::compile("seed.spv", &seed, kempe_front::Language::Spirv, &options).unwrap();
         }
+        for seed in seeds::of("agx").iter().filter(|seed| seed[0] != 1) {
+            assert!(kempe_agx::decode::decode_all(&seed[1..]).is_ok_and(|code| code.len() > 12));
+        }
         for seed in seeds::of("artifact") {
             kempe::artifact::read(std::str::from_utf8(&seed).unwrap()).unwrap();
         }

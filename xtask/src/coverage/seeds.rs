@@ -14,6 +14,7 @@ pub fn of(target: &str) -> Vec<Vec<u8>> {
         "spirv" => spirv().iter().map(|w| bytes(w)).collect(),
         "decode" => words(),
         "assemble" => texts(),
+        "agx" => agx(),
         "raw" => raw_programs(),
         "artifact" => artifacts().map(|(_, a)| kempe::artifact::write(&a).into_bytes()).collect(),
         _ => Vec::new(),
@@ -35,9 +36,9 @@ fn artifacts() -> impl Iterator<Item = (Version, Artifact)> {
 fn words() -> Vec<Vec<u8>> {
     let mut list = Vec::new();
     for (version, a) in artifacts() {
-        for part in a.code.chunks(24).take(4) {
+        for part in a.code.chunks(8 * 24).take(4) {
             let mut bytes = vec![(version == Version::ALL[1]) as u8];
-            bytes.extend(part.iter().flat_map(|w| w.to_le_bytes()));
+            bytes.extend(part);
             list.push(bytes);
         }
     }
@@ -47,7 +48,7 @@ fn words() -> Vec<Vec<u8>> {
 fn texts() -> Vec<Vec<u8>> {
     let mut list = Vec::new();
     for (version, a) in artifacts() {
-        for part in a.code.chunks(12).take(4) {
+        for part in kempe_mir::words_of_code(&a.code).chunks(12).take(4) {
             let lines: Vec<String> = part.iter().map(|&w| asm::disassemble(version, w, false)).collect();
             list.push(lines.join("\n").into_bytes());
         }
@@ -56,10 +57,37 @@ fn texts() -> Vec<Vec<u8>> {
     list
 }
 
+/// Programs of AGX, as bytes and as text.
+fn agx() -> Vec<Vec<u8>> {
+    let end = "stop\ntrap\ntrap\ntrap\ntrap\ntrap\ntrap\ntrap\ntrap\n";
+    let texts = [
+        "get_sr r4, sr80\nand r4, r4, 15\ndevice_load 0, i32, x, r5, u0_u1, r4, unsigned\nwait 0\nfmadd32 r5, r5, r4, 1.0\n\
+         device_store 0, i32, x, r5, u0_u1, r4, unsigned, 0\n",
+        "mov_imm r0l, 0\nmov_imm r5, 0, 0b0\npush_exec r0l, 1\nagain:\niadd r5, r5, 1\nwhile_icmp r0l, ult, r5, 9, 1\n\
+         jmp_exec_any again\npop_exec r0l, 1\n",
+        "get_sr r4l, sr51\nmov_imm r5, 7, 0b0\nand r4l, r4l, 7\nthreadgroup_store i32, x, r5, 0, r4l\nthreadgroup_barrier\n\
+         threadgroup_atomic add, r6, 0, 3, r5, 0, 2, 128, 0\n",
+        "stack_adjust 0, 1, 2, 0, 0, 16\nmov_imm r6, 8, 0b0\nstack_store i32, 1, 0, x, 4, r6, 8, 0\nwait 0\n\
+         stack_load r5, i32, 1, 0, x, 4, 8, 0\nwait 0\nsimd_iadd r6, r5\nsimd_shuffle_xor r7, r6, 1\nicmp_ballot r8, ult, r5, 5\n",
+        "texture_sample 0, 0b1100, 0b0, none, xyzw, 0b00, r0_r1_r2_r3, u2_u3, r9, ss1, tex_2d, r4_r5, lod_min, r6l\n\
+         iter r10_r11, cf3, center, 0b0, 0, 0, 0, 0, 0\nzs_emit 255, r4l_r4h, 0\nimage_write r0_r1_r2_r3, r4_r5, 0, None, ts2, tex_2d, rte, 1, 0, 9, 0\n",
+    ];
+    let mut list = Vec::new();
+    for text in texts {
+        let text = format!("{text}{end}");
+        list.push([&[1], text.as_bytes()].concat());
+        let code = kempe_agx::asm::assemble(&text).unwrap_or_default();
+        for head in [0, 2] {
+            list.push([&[head], &code[..]].concat());
+        }
+    }
+    list
+}
+
 fn raw_programs() -> Vec<Vec<u8>> {
     artifacts()
         .map(|(version, a)| {
-            let code: Vec<u8> = a.code.iter().flat_map(|w| w.to_le_bytes()).collect();
+            let code = a.code.clone();
             let length = code.len();
             let uniforms: Vec<u8> = a.uniforms.iter().flat_map(|_| 0x0006_0000u32.to_le_bytes()).collect();
             let words = uniforms.len();

@@ -20,10 +20,11 @@ pub struct Target {
     pub max_len: usize,
 }
 
-pub const TARGETS: [Target; 5] = [
+pub const TARGETS: [Target; 6] = [
     Target { name: "spirv", run: spirv, max_len: 4096 },
     Target { name: "decode", run: words, max_len: 256 },
     Target { name: "assemble", run: assemble, max_len: 1024 },
+    Target { name: "agx", run: agx, max_len: 512 },
     Target { name: "raw", run: raw, max_len: 4096 },
     Target { name: "artifact", run: artifact, max_len: 8192 },
 ];
@@ -87,6 +88,46 @@ pub fn assemble(data: &[u8]) {
             Err(e) => assert!(e.line > 0 && e.column > 0 && !e.message.is_empty()),
         }
     }
+}
+
+/// AGX: bytes through decoder, encoder, text, validator, statistics and simulator; or a text through the assembler. The first byte
+/// chooses.
+pub fn agx(data: &[u8]) {
+    use kempe_agx::{asm, decode, encode, instr, sim, stats, validate};
+    let Some((&head, data)) = data.split_first() else { return };
+    if head & 1 != 0 {
+        let Ok(text) = std::str::from_utf8(data) else { return };
+        match asm::assemble(text) {
+            Ok(code) => assert!(decode::decode_all(&code).is_ok()),
+            Err(e) => assert!(!e.is_empty()),
+        }
+        return;
+    }
+    for (at, decoded) in decode::decode_all(data).unwrap_or_default() {
+        let instr = decoded.instr;
+        let canonical = encode::encode(&instr).unwrap_or_else(|e| panic!("byte {at}: {e}"));
+        assert_eq!(decode::decode(&canonical).map(|d| d.instr), Ok(instr), "byte {at}");
+        let text = asm::text(&instr, false);
+        // An access to no element has no registers that could be written down.
+        if !instr.has(instr::Number::Mask) || instr.get(instr::Number::Mask) != 0 {
+            assert_eq!(asm::assemble(&text).as_deref(), Ok(&*canonical), "byte {at}: {text}");
+        }
+        let _ = asm::disassemble(&data[at..], true);
+    }
+    validate::validate(data, &validate::ProgramFacts::compute(104, 16));
+    let _ = stats::count(data, &stats::Facts::default());
+    let mut memory = kempe::exec::Memory::new();
+    let Ok(base) = memory.place("data", vec![1; 64], true) else { return };
+    let Ok(map) = sim::AddressMap::scattered(&memory, 1 << 40) else { return };
+    let address = map.device(base).unwrap_or_default();
+    let program = sim::Program {
+        threadgroup_bytes: 64,
+        stack_dwords: 64,
+        ..sim::Program::new(data.to_vec(), vec![address as u32, (address >> 32) as u32], [40, 1, 1])
+    };
+    let options = sim::Options { strict: head & 2 != 0, step_limit: STEPS, ..sim::Options::default() };
+    let outcome = sim::run(&program, &sim::Dispatch { groups: [2, 1, 1], map }, &mut memory, &options);
+    assert!(outcome.instructions <= STEPS);
 }
 
 /// Raw programs: a description, and behind the first zero byte the bytes that it names.

@@ -331,6 +331,7 @@ pub fn uniform(stream: &mut Vec<UniformSource>, r: &mut Random) -> Option<(Label
                 (4, UniformSource::Word(w, by)) => UniformSource::Word(w, by.wrapping_sub(4)),
                 (5, UniformSource::Word(_, by)) => UniformSource::Const(by),
                 (_, UniformSource::Word(w, by)) => UniformSource::Word(w, by.wrapping_add(4)),
+                (_, UniformSource::High(w)) => UniformSource::Word(w, 0),
             };
             "value"
         }

@@ -3,6 +3,7 @@
 //! The files are read where they lie: below `$KEMPE_SHARED`, else `../shared` beside the workspace. A missing file is
 //! reported as skipped. One module per kind of oracle; a module adds its lines to [`all`].
 
+mod agx;
 mod disasm;
 mod exec;
 
@@ -53,6 +54,7 @@ pub struct Oracle {
 fn all() -> Vec<Oracle> {
     let mut all = disasm::oracles();
     all.extend(exec::oracles());
+    all.extend(agx::oracles());
     all
 }
 

@@ -25,7 +25,7 @@ pub fn run(e: &Entry, m: &Module, programs: &[(Program, Swept)]) -> Result<Fate,
             let (limit, artifact) = &swept.code[round];
             names.push(name(*limit));
             let lowered = (*p.lowered).clone();
-            list.push((p.variant, Made { version: p.version, lowered, artifact: artifact.clone() }));
+            list.push((p.variant, Made { lowered, artifact: artifact.clone() }));
         }
         rounds.push((names.join(" and "), list));
     }

@@ -13,6 +13,9 @@ use crate::ops::{Effect, Op, Sig};
 use crate::types::{Space, Type};
 use crate::verify::moved_type;
 
+/// The function of an operation: by operation, type and type of the first operand.
+type Kernels = fn(Op, Type, Type) -> Option<Kernel>;
+
 /// Slot 0 always holds zero.
 pub(super) const ZERO: u32 = 0;
 
@@ -169,6 +172,10 @@ pub(super) enum Preset {
 /// A module made ready to run any number of times.
 pub struct Program<'a> {
     pub(super) module: &'a Module,
+    /// What operations compute.
+    kernels: Kernels,
+    /// They flush f32 denormals.
+    flush: bool,
     pub(super) blocks: Vec<DBlock>,
     pub(super) insts: Vec<DInst>,
     /// Operand slots of memory operations.
@@ -192,11 +199,22 @@ pub(super) const PRIVATE_BASE: u32 = 0x1000;
 impl<'a> Program<'a> {
     /// Decodes a verified module.
     pub fn new(module: &'a Module) -> Result<Program<'a>, Stop> {
+        Program::with_kernels(module, eval::kernel, false)
+    }
+
+    /// For a machine whose f32 operations take denormals for zeros and give none.
+    pub fn flushing(module: &'a Module) -> Result<Program<'a>, Stop> {
+        Program::with_kernels(module, eval::flushing_kernel, true)
+    }
+
+    fn with_kernels(module: &'a Module, kernels: Kernels, flush: bool) -> Result<Program<'a>, Stop> {
         let f = &module.func;
         let pos = f.order();
         let roots = roots(module);
         let mut p = Program {
             module,
+            kernels,
+            flush,
             blocks: Vec::with_capacity(f.layout.len()),
             insts: Vec::new(),
             pool: Vec::new(),
@@ -286,7 +304,7 @@ impl<'a> Program<'a> {
             return Ok(Code::Nothing);
         }
         let i32s = inst.ty.bits() == 32 && !inst.ty.is_float();
-        let f32s = inst.ty == Type::F32;
+        let f32s = inst.ty == Type::F32 && !self.flush;
         Ok(match (inst.op, inst.imm) {
             (Op::Iadd, _) if i32s => Code::Iadd32(arg(0), arg(1)),
             (Op::Isub, _) if i32s => Code::Isub32(arg(0), arg(1)),
@@ -402,7 +420,7 @@ impl<'a> Program<'a> {
             _ => {
                 let from = inst.args.first().map_or(inst.ty, |&a| f.ty(a));
                 debug_assert!(inst.op.effect() == Effect::Pure && inst.op.info().sig != Sig::Nullary);
-                let Some(k) = eval::kernel(inst.op, inst.ty, from) else {
+                let Some(k) = (self.kernels)(inst.op, inst.ty, from) else {
                     return Err(Stop::Unsupported(format!("{} at type {}", inst.op.name(), inst.ty)));
                 };
                 match args[..] {

@@ -173,7 +173,7 @@ impl Case {
     pub fn files(&self) -> Result<(String, Vec<u8>), String> {
         let target = kempe::target(self.target).expect("a target");
         let words = |text: &str| match target.assemble(text) {
-            Ok(words) => Ok(words.into_iter().flat_map(u64::to_le_bytes).collect::<Vec<u8>>()),
+            Ok(code) => Ok(code),
             Err(e) => Err(format!("{e}: {}", text.lines().nth(e.line - 1).unwrap_or_default())),
         };
         let mut file = Vec::new();

@@ -374,6 +374,8 @@ impl Values {
         match u {
             UniformSource::Const(c) => self.constant(c),
             UniformSource::Word(w, c) => self.terms.intern(Value::Word(w, c)),
+            // Addresses have 32 bits here.
+            UniformSource::High(_) => self.constant(0),
         }
     }
 

@@ -288,6 +288,7 @@ impl Machine<'_> {
         match source {
             UniformSource::Const(c) => c,
             UniformSource::Word(w, c) => self.env.word(w).wrapping_add(c),
+            UniformSource::High(_) => 0,
         }
     }
 
