@@ -195,11 +195,14 @@ impl Job<'_> {
     /// First without memory edits, then, when it takes some, once more without the units that they need. Where the graph
     /// engine finds no colouring, the other one has its turn; where the better one is asked for, both have.
     fn run(&mut self, code: Code) -> Result<Allocation, Failure> {
+        let mut hopeless = false;
         for memory in [false, true] {
             if !memory && self.options.force_spill {
                 continue;
             }
+            hopeless = memory && self.options.max_registers.is_some() && self.names_too_much(&code);
             if self.options.engine == Engine::Graph
+                && !hopeless
                 && let Some(allocation) = self.attempt_graph(code.clone(), memory)
             {
                 return Ok(allocation);
@@ -217,7 +220,7 @@ impl Job<'_> {
         let scanned = self.with_memory(code.clone()).map_err(|failure| self.with_needed(failure, &code));
         let wrong = matches!(scanned, Err(Failure::CheckFailed(_)));
         let large = scanned.is_ok() && code.steps.len() > MOST_COLOURED_TOO;
-        if self.options.engine != Engine::Best || wrong || large {
+        if self.options.engine != Engine::Best || wrong || large || hopeless {
             return scanned;
         }
         let decisions = std::mem::take(&mut self.decisions);
@@ -268,8 +271,7 @@ impl Job<'_> {
                 return result;
             };
             let (at, first) = (*at, *first.get_or_insert(*at));
-            // (Where sets overlap in part, the counts say too much too soon.)
-            if round == 0 && self.sets_are_nested() && self.missing(&code) > 0 {
+            if round == 0 && self.names_too_much(&code) {
                 return result;
             }
             match round {
@@ -486,6 +488,12 @@ impl Job<'_> {
         let there = self.options.max_registers.unwrap_or_else(|| limits().room(set));
         let needed = there.saturating_add(self.missing(code).max(1));
         Failure::OutOfRegisters { at, set, live, needed }
+    }
+
+    /// An instruction names more than fits, whatever is in memory. (Not asked where sets overlap in part: there the counts say too
+    /// much too soon.)
+    fn names_too_much(&self, code: &Code) -> bool {
+        self.sets_are_nested() && self.missing(code) > 0
     }
 
     /// Of any two sets, one is part of the other, or they have nothing in common.

@@ -43,9 +43,11 @@ pub fn simulate_in(
         .map(|u| match *u {
             UniformSource::Const(c) => c,
             UniformSource::Word(w, c) => env.word(w).wrapping_add(c),
+            UniformSource::High(w) => panic!("an address of more than 32 bits: {w:?}"),
         })
         .collect();
-    let mut program = sim::Program::new(version, a.code.clone(), uniforms, a.threads, a.workgroup_size);
+    let code = kempe_mir::words_of_code(&a.code);
+    let mut program = sim::Program::new(version, code.clone(), uniforms, a.threads, a.workgroup_size);
     program.single_segment = a.single_section;
     let mut dispatch = sim::Dispatch::new(inputs.groups);
     dispatch.wgs_per_supergroup = wgs;
@@ -58,8 +60,8 @@ pub fn simulate_in(
     let outcome = sim::run(&program, &dispatch, &mut memory, &sim::Options { order, ..Default::default() });
     if let Err(f) = outcome.result {
         let from = f.pc.saturating_sub(12);
-        let near: String = (from..(f.pc + 4).min(a.code.len()))
-            .map(|n| format!("{n:5} {}\n", asm::disassemble(version, a.code[n], false)))
+        let near: String = (from..(f.pc + 4).min(code.len()))
+            .map(|n| format!("{n:5} {}\n", asm::disassemble(version, code[n], false)))
             .collect();
         return Err(format!("{f}\n{near}"));
     }
