@@ -59,7 +59,12 @@ impl std::fmt::Display for Failure {
 }
 
 /// The program of a seed, its inputs, and what is done with it.
-fn cases(seed: u64, targets: &[&'static dyn Target], verify: bool, stage: Stage) -> (Module, Inputs, Vec<Case>) {
+fn cases(
+    seed: u64,
+    targets: &[&'static dyn Target],
+    verify: bool,
+    stage: Stage,
+) -> (Module, Inputs, Vec<Case>) {
     let mut r = Random(seed ^ 0x9999);
     let (m, inputs) = match stage {
         Stage::Compute => {
@@ -160,7 +165,12 @@ fn shrink(
 }
 
 /// Writes a failure in its small form.
-fn write(failure: &Failure, targets: &[&'static dyn Target], verify: bool, folder: &Path) -> std::io::Result<PathBuf> {
+fn write(
+    failure: &Failure,
+    targets: &[&'static dyn Target],
+    verify: bool,
+    folder: &Path,
+) -> std::io::Result<PathBuf> {
     let case = &failure.case;
     let (m, inputs, _) = cases(case.seed, targets, verify, case.stage);
     let reduced = shrink(&m, &inputs, &failure.message, &mut |m| case.run(m, &inputs));

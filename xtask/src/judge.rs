@@ -58,7 +58,11 @@ pub fn make(m: &Module, version: Version, options: &Options) -> Result<Made, Com
 }
 
 /// The same for any target, by the way that the command takes.
-pub fn make_on(m: &Module, target: &'static dyn kempe::Target, options: &Options) -> Result<Made, CompileError> {
+pub fn make_on(
+    m: &Module,
+    target: &'static dyn kempe::Target,
+    options: &Options,
+) -> Result<Made, CompileError> {
     let back = &options.back;
     let code = kempe::compile::CodeOptions {
         level: options.level,
@@ -81,7 +85,8 @@ pub fn make_on(m: &Module, target: &'static dyn kempe::Target, options: &Options
         internal,
         needed: None,
     };
-    let made = target.compile(m, kempe::Variant::Render, &code, keep).map_err(|e| failed(e.message, e.bug))?;
+    let made =
+        target.compile(m, kempe::Variant::Render, &code, keep).map_err(|e| failed(e.message, e.bug))?;
     let lowered = made.lowered.ok_or_else(|| failed("no lowered form was seen".to_owned(), true))?;
     Ok(Made { lowered, artifact: made.artifact })
 }

@@ -165,7 +165,8 @@ fn compiled(m: &Module, version: Version, options: &judge::Options) -> Option<(A
     kempe_opt::optimise_with(&mut m, &choices, &mut ());
     let mut catch = Catch::default();
     let artifact = compile::compile(m, version, &options.back, &mut catch).ok()?;
-    let attempt = catch.attempts.into_iter().find(|a| kempe_mir::code_of_words(&a.code.words) == artifact.code)?;
+    let attempt =
+        catch.attempts.into_iter().find(|a| kempe_mir::code_of_words(&a.code.words) == artifact.code)?;
     Some((attempt, Made { lowered: catch.lowered?, artifact }))
 }
 
@@ -206,10 +207,8 @@ impl Subject {
 
     /// What the simulator notices.
     fn differs(&self, code: &Finished) -> Option<String> {
-        let mut made = Made {
-            lowered: Module::new("", self.attempt.frame.stage),
-            artifact: self.made.artifact.clone(),
-        };
+        let mut made =
+            Made { lowered: Module::new("", self.attempt.frame.stage), artifact: self.made.artifact.clone() };
         let artifact = &mut made.artifact;
         artifact.code = kempe_mir::code_of_words(&code.words);
         artifact.uniforms = code.uniforms.clone();

@@ -227,10 +227,9 @@ impl Finish<'_> {
         for next in position..self.plan.items.len() {
             // A place that counts for those who wait must be walked through.
             let (pushes, ends_in_push) = match self.plan.items[next] {
-                Item::Block(b) => (
-                    self.plan.pushes[b as usize].is_some_and(|n| n != 0),
-                    self.plan.branch_push[b as usize],
-                ),
+                Item::Block(b) => {
+                    (self.plan.pushes[b as usize].is_some_and(|n| n != 0), self.plan.branch_push[b as usize])
+                }
                 Item::Latch(_) => (false, false),
             };
             if next != position && (self.plan.pops[next] || pushes || ends_in_push) {
@@ -351,7 +350,8 @@ impl Finish<'_> {
                 let kinds: Vec<OperandKind> = self.mir.operands(inst).iter().map(|o| o.kind).collect();
                 let filled = mops::fill(&instr, |index| {
                     let uses = kinds[..index].iter().filter(|k| **k == OperandKind::Use).count();
-                    let unit = if kinds[index] == OperandKind::Use { from[uses.min(from.len() - 1)] } else { to };
+                    let unit =
+                        if kinds[index] == OperandKind::Use { from[uses.min(from.len() - 1)] } else { to };
                     regs::register(unit)
                 });
                 self.emit(filled);
@@ -367,14 +367,21 @@ impl Finish<'_> {
     /// Nothing reads what it makes, and it does nothing else.
     fn is_idle(&self, inst: Inst, instr: &Instr) -> bool {
         let info = &self.mir.program.insts[inst.0 as usize];
-        let mut defs = info.operands.clone().filter(|&n| {
-            self.mir.program.operands[n as usize].kind != OperandKind::Use
-        });
-        let any = info.operands.clone().any(|n| self.mir.program.operands[n as usize].kind != OperandKind::Use);
+        let mut defs =
+            info.operands.clone().filter(|&n| self.mir.program.operands[n as usize].kind != OperandKind::Use);
+        let any =
+            info.operands.clone().any(|n| self.mir.program.operands[n as usize].kind != OperandKind::Use);
         let pure = instr.op.info().cost.latency != 0
             || matches!(
                 instr.op,
-                Op::Bfeil | Op::Popcount | Op::Bitrev | Op::Ffs | Op::Convert | Op::Ceil | Op::Trunc | Op::Rint
+                Op::Bfeil
+                    | Op::Popcount
+                    | Op::Bitrev
+                    | Op::Ffs
+                    | Op::Convert
+                    | Op::Ceil
+                    | Op::Trunc
+                    | Op::Rint
             );
         any && pure && defs.all(|n| self.allocation.unused_defs.binary_search(&n).is_ok())
     }

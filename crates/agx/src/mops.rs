@@ -88,7 +88,9 @@ const LOAD_LATENCY: u32 = 20;
 impl kempe_mir::order::Schedule for MInst {
     fn latency(&self) -> u32 {
         match self {
-            MInst::Plain(i, _) if matches!(i.op, Op::DeviceLoad | Op::DeviceLoadControl | Op::StackLoad | Op::Atomic) => {
+            MInst::Plain(i, _)
+                if matches!(i.op, Op::DeviceLoad | Op::DeviceLoadControl | Op::StackLoad | Op::Atomic) =>
+            {
                 LOAD_LATENCY
             }
             MInst::Plain(i, _) => u32::from(i.op.info().cost.latency).max(1),
@@ -120,7 +122,8 @@ impl kempe_mir::order::Schedule for MInst {
         match self {
             MInst::Plain(i, _) => {
                 matches!(i.op, Op::MovImm16 | Op::MovImm32)
-                    || i.op == Op::Bitop && i.operands().all(|(role, _, o)| role == Role::Dest || o.as_reg().is_none())
+                    || i.op == Op::Bitop
+                        && i.operands().all(|(role, _, o)| role == Role::Dest || o.as_reg().is_none())
             }
             _ => false,
         }

@@ -44,7 +44,12 @@ pub fn register_file(registers: u32) -> RegisterFile {
     let given = (FIRST..registers as u16).map(Unit).collect();
     RegisterFile {
         units: (0..registers).map(|r| format!("r{r}")).collect(),
-        sets: vec![UnitSet { name: "registers".to_owned(), units: given, rotate: false, backing: Backing::Memory }],
+        sets: vec![UnitSet {
+            name: "registers".to_owned(),
+            units: given,
+            rotate: false,
+            backing: Backing::Memory,
+        }],
         clobbers: vec![Vec::new()],
         ..RegisterFile::default()
     }

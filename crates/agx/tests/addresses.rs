@@ -12,7 +12,9 @@ use kempe_ir::exec::Inputs;
 /// invocation, `%9` the pointer.
 fn reads(body: &str, ty: &str, align: u32) -> String {
     let out = match ty {
-        "i8" | "i16" => format!("  %10:{ty} = load.{ty} <storage x1 align {align}> %9\n  %11:i32 = zext.i32 %10"),
+        "i8" | "i16" => {
+            format!("  %10:{ty} = load.{ty} <storage x1 align {align}> %9\n  %11:i32 = zext.i32 %10")
+        }
         _ => format!("  %11:i32 = load.i32 <storage x1 align {align}> %9"),
     };
     format!(

@@ -172,7 +172,8 @@ pub fn asm(args: &Asm) -> Exit {
     let bytes = match args.format.unwrap_or(default) {
         WordFormat::Bin => code,
         WordFormat::Hex => {
-            let number = |bytes: &[u8]| bytes.iter().rev().map(|byte| format!("{byte:02x}")).collect::<String>();
+            let number =
+                |bytes: &[u8]| bytes.iter().rev().map(|byte| format!("{byte:02x}")).collect::<String>();
             let lines = code.chunks(args.target.parcel()).map(|bytes| format!("0x{}\n", number(bytes)));
             lines.collect::<String>().into_bytes()
         }
@@ -189,7 +190,9 @@ pub fn validate(args: &Validate) -> Exit {
     let result = read_code(&args.file).and_then(|code| {
         let target = code.target(args.target)?;
         let (threads, stage, single_section) = match &code {
-            Code::Bytes(_) | Code::Numbers(_) => (args.threads.unwrap_or(4), kempe::Stage::Compute, args.single_section),
+            Code::Bytes(_) | Code::Numbers(_) => {
+                (args.threads.unwrap_or(4), kempe::Stage::Compute, args.single_section)
+            }
             Code::Artifact(a) => (a.threads, a.stage, a.single_section),
         };
         let bytes = code.bytes(target)?;

@@ -174,7 +174,11 @@ impl Target for Agx {
             halves: (2 * artifact.stats.max_temps).next_multiple_of(8).max(8),
             threadgroup_bytes: artifact.shared_bytes,
             stack_dwords: artifact.scratch_bytes / 4,
-            ..Program::new(artifact.code.clone(), uniforms(artifact, &environment, &map), artifact.workgroup_size)
+            ..Program::new(
+                artifact.code.clone(),
+                uniforms(artifact, &environment, &map),
+                artifact.workgroup_size,
+            )
         };
         let dispatch = Dispatch { groups: inputs.groups, map };
         let how = sim::Options {

@@ -449,7 +449,8 @@ fn parcel(name: &str) -> usize {
 
 fn write_code(artifact: &Artifact) -> Vec<String> {
     let parcel = parcel(&artifact.target);
-    let number = |bytes: &[u8]| bytes.iter().rev().fold("0x".to_owned(), |text, byte| format!("{text}{byte:02x}"));
+    let number =
+        |bytes: &[u8]| bytes.iter().rev().fold("0x".to_owned(), |text, byte| format!("{text}{byte:02x}"));
     artifact.code.chunks(parcel).map(number).collect()
 }
 

@@ -148,7 +148,9 @@ fn facts(a: &Artifact) -> &Graphics {
 /// Operations of a program.
 fn ops(a: &Artifact) -> Vec<Op> {
     let version = Version::ALL.into_iter().find(|v| v.name() == a.target).expect("a version");
-    let words = kempe_mir::words_of_code(&a.code).into_iter().map(|w| decode(version, w).unwrap_or_else(|e| panic!("{}: {e:?}", a.target)));
+    let words = kempe_mir::words_of_code(&a.code)
+        .into_iter()
+        .map(|w| decode(version, w).unwrap_or_else(|e| panic!("{}: {e:?}", a.target)));
     words.flat_map(|i| i.alu().map(|alu| [alu.add.op, alu.mul.op]).into_iter().flatten()).collect()
 }
 
@@ -358,7 +360,8 @@ fn text_of_small_programs() {
     let text = |m: Module, version: Version| -> Vec<String> {
         let artifact = compile(m, version, &Options { verify: true, ..Options::default() }, &mut ());
         let artifact = artifact.unwrap_or_else(|e| panic!("{e}"));
-        let words = kempe_mir::words_of_code(&artifact.code).into_iter().map(|w| asm::disassemble(version, w, false));
+        let words =
+            kempe_mir::words_of_code(&artifact.code).into_iter().map(|w| asm::disassemble(version, w, false));
         words.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
     };
     let geometry = module(

@@ -105,7 +105,10 @@ impl Made {
     }
 
     fn instrs(&self) -> Vec<Instr> {
-        kempe_mir::words_of_code(&self.artifact.code).into_iter().map(|w| decode(self.version, w).expect("code decodes")).collect()
+        kempe_mir::words_of_code(&self.artifact.code)
+            .into_iter()
+            .map(|w| decode(self.version, w).expect("code decodes"))
+            .collect()
     }
 }
 

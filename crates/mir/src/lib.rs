@@ -14,7 +14,7 @@ pub mod print;
 pub mod symbolic;
 
 pub use artifact::{
-    code_of_words, words_of_code,
     Artifact, ColorTarget, Graphics, PrimitiveFacts, Stats, UniformSource, Varying, VaryingSource, VertexRow,
+    code_of_words, words_of_code,
 };
 pub use function::{Mir, MirBuilder};

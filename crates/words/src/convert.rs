@@ -1,6 +1,6 @@
 //! Conversions between types, most of which are no operation once all values are words.
 
-use super::{Half, Rep, Words, Result};
+use super::{Half, Rep, Result, Words};
 use kempe_ir::{InstData, Op, Type, Value};
 
 impl Words<'_> {

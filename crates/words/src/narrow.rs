@@ -11,7 +11,7 @@
 //!
 //! Left out: pairs of halves in one register.
 
-use super::{Half, Rep, Words, Result};
+use super::{Half, Rep, Result, Words};
 use kempe_ir::{Flags, InstData, Op, Type, Value};
 use smallvec::SmallVec;
 

@@ -84,9 +84,8 @@ impl Parts {
 
     /// Low bits of the byte offset that are certainly 0.
     pub fn trailing(&self, w: &Words) -> u32 {
-        let terms = self.terms.iter().map(|&(v, scale)| {
-            w.e.known(v).zeros.trailing_ones() + scale.trailing_zeros()
-        });
+        let terms =
+            self.terms.iter().map(|&(v, scale)| w.e.known(v).zeros.trailing_ones() + scale.trailing_zeros());
         terms.chain([self.offset.trailing_zeros()]).min().unwrap_or(32).min(32)
     }
 

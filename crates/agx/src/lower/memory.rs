@@ -65,13 +65,21 @@ impl Lower {
         let known = 1u64 << parts.trailing(w).min(4);
         let align = u64::from(mem.align).max(known);
         if align < u64::from(ty.bytes()) {
-            return w.error(format!("an access to {ty} that is only aligned to {align} bytes is not supported"));
+            return w
+                .error(format!("an access to {ty} that is only aligned to {align} bytes is not supported"));
         }
         Ok(())
     }
 
     /// Elements of a type that memory has, as i32 or f32.
-    fn load_elements(&mut self, w: &mut Words, ty: Type, mem: MemImm, parts: &Parts, count: usize) -> Result<Values> {
+    fn load_elements(
+        &mut self,
+        w: &mut Words,
+        ty: Type,
+        mem: MemImm,
+        parts: &Parts,
+        count: usize,
+    ) -> Result<Values> {
         let mut out = Values::new();
         if let (Space::Push, Some(at)) = (parts.space, parts.constant())
             && (ty.bytes() == 4 && at.is_multiple_of(4) || ty.bytes() < 4)
@@ -114,7 +122,14 @@ impl Lower {
         Ok(out)
     }
 
-    fn store_elements(&mut self, w: &mut Words, ty: Type, mem: MemImm, parts: &Parts, data: &[Value]) -> Result<()> {
+    fn store_elements(
+        &mut self,
+        w: &mut Words,
+        ty: Type,
+        mem: MemImm,
+        parts: &Parts,
+        data: &[Value],
+    ) -> Result<()> {
         Self::check_alignment(w, parts, ty, mem)?;
         for (n, run) in data.chunks(MAX_ELEMENTS).enumerate() {
             let at = (n * MAX_ELEMENTS) as u32 * ty.bytes();

@@ -168,7 +168,10 @@ impl Machine for Lower {
             | Op::ImageLevels
             | Op::Sample
             | Op::SampleImplicit => {
-                return w.error(format!("`{}`: images and textures are not supported on this target", inst.op.name()));
+                return w.error(format!(
+                    "`{}`: images and textures are not supported on this target",
+                    inst.op.name()
+                ));
             }
             Op::Elect
             | Op::VoteAny
@@ -240,9 +243,8 @@ impl Lower {
     fn resource_size(&mut self, w: &mut Words, inst: &InstData) -> Result<()> {
         let Imm::Res(res) = inst.imm else { return w.error("`resource_size` without its immediate") };
         let r = w.result(inst)?;
-        let v = self.by_element(w, inst, res, |w, element| {
-            w.e.uniform(UniformWord::BufferSize { res, element })
-        })?;
+        let v = self
+            .by_element(w, inst, res, |w, element| w.e.uniform(UniformWord::BufferSize { res, element }))?;
         w.set_one(r, v);
         Ok(())
     }

@@ -135,7 +135,8 @@ impl Select<'_> {
         if total < e {
             self.bug("an offset that is no multiple of the element size");
         }
-        let (shift, count) = if offset == 0 { (0, 0) } else { (total.saturating_sub(e), offset >> total.max(e)) };
+        let (shift, count) =
+            if offset == 0 { (0, 0) } else { (total.saturating_sub(e), offset >> total.max(e)) };
         let unsigned = u32::from(offset >= 0);
         if IMMEDIATES.contains(&count) {
             return Address { base, index: Operand::imm(count as i32), shift, unsigned: 0 };

@@ -25,7 +25,9 @@ use crate::lower::Lowered;
 use crate::mops::{self, MInst};
 use crate::ops::Op as MOp;
 use crate::registers as regs;
-use kempe_ir::{Block, Function, Inst, Loc, Module, Op, Space, Table, Term, Type, UniformWord, Value, ValueDef};
+use kempe_ir::{
+    Block, Function, Inst, Loc, Module, Op, Space, Table, Term, Type, UniformWord, Value, ValueDef,
+};
 use kempe_mir::{Mir, MirBuilder, UniformSource};
 use kempe_ra::{Edge, Group, Operand, OperandKind, Recipe, VReg, VRegInfo, VectorPart};
 use plan::{Kind, Plan};
@@ -273,7 +275,8 @@ impl Select<'_> {
             Term::Branch { cond, .. } => {
                 for (n, &to) in succs.iter().enumerate() {
                     // Arguments of a split edge stand in the block of the edge.
-                    let own = !matches!(self.plan.kinds[to as usize], Kind::Edge(from, k) if (from, k) == (b, n));
+                    let own =
+                        !matches!(self.plan.kinds[to as usize], Kind::Edge(from, k) if (from, k) == (b, n));
                     let args = if own { self.edge_args(b, n) } else { vec![] };
                     self.blocks[number as usize].1.push(Edge { to: kempe_ra::Block(to), args });
                 }
@@ -338,14 +341,7 @@ impl Select<'_> {
         self.push_as(instr, smallvec![dst], uses, 0, smallvec![]);
     }
 
-    fn push_as(
-        &mut self,
-        instr: Instr,
-        defs: SmallVec<[VReg; 4]>,
-        uses: Uses,
-        class: u8,
-        vectors: Vectors,
-    ) {
+    fn push_as(&mut self, instr: Instr, defs: SmallVec<[VReg; 4]>, uses: Uses, class: u8, vectors: Vectors) {
         let is_move = instr.op == MOp::Bitop
             && instr.get(Number::Table) == crate::instr::MOV_TABLE
             && uses.len() == 1
@@ -525,7 +521,8 @@ impl Select<'_> {
 
 /// Cycles of doing it once more where its uses are in registers, if that gives the same.
 fn repeat_cost(i: &Instr, made: &Made) -> Option<f32> {
-    let simple = made.defs.len() == 1 && (1..=2).contains(&made.uses.len()) && !made.tied && made.vectors.is_empty();
+    let simple =
+        made.defs.len() == 1 && (1..=2).contains(&made.uses.len()) && !made.tied && made.vectors.is_empty();
     let cost = i.op.info().cost;
     (simple && cost.latency != 0 && !mops::is_asynchronous(i.op)).then(|| f32::from(cost.throughput))
 }

@@ -377,7 +377,16 @@ impl Select<'_> {
                 let highest = self.used(highest, 1, &mut uses);
                 self.push(Instr::binary(MOp::Isub, dest(), Operand::imm(31), highest), dst, uses);
             }
-            Op::Ieq | Op::Ine | Op::Slt | Op::Sle | Op::Ult | Op::Ule | Op::Feq | Op::Fne | Op::Flt | Op::Fle => {
+            Op::Ieq
+            | Op::Ine
+            | Op::Slt
+            | Op::Sle
+            | Op::Ult
+            | Op::Ule
+            | Op::Feq
+            | Op::Fne
+            | Op::Flt
+            | Op::Fle => {
                 let cmp = self.comparison(r);
                 self.choose(dst, cmp, |_, _| (Operand::imm(1), Operand::imm(0)));
             }
@@ -459,10 +468,8 @@ impl Select<'_> {
         let Imm::Barrier(imm) = d.imm else { return self.bug("a barrier without its immediate") };
         if imm.storage {
             // Reference section 10: device memory.
-            let fence = Instr::new(MOp::MemoryBarrier)
-                .set(Number::U1, 1)
-                .set(Number::U2, 2)
-                .set(Number::U3, 9);
+            let fence =
+                Instr::new(MOp::MemoryBarrier).set(Number::U1, 1).set(Number::U2, 2).set(Number::U3, 9);
             self.push_as(fence, smallvec![], smallvec![], 0, smallvec![]);
         }
         if d.op == Op::Barrier {

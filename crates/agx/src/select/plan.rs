@@ -231,9 +231,8 @@ impl Plan {
 
     /// Position of the latch of the innermost loop around a position; the end of the program if there is none.
     fn end_of_loop(&self, at: u32) -> u32 {
-        let around = self.latches.iter().filter(|&(&header, &latch)| {
-            (self.at[header as usize]..=latch).contains(&at)
-        });
+        let around =
+            self.latches.iter().filter(|&(&header, &latch)| (self.at[header as usize]..=latch).contains(&at));
         around.map(|(_, &latch)| latch).min().unwrap_or(u32::MAX)
     }
 

@@ -24,8 +24,7 @@ pub(super) fn small_float(bits: u32) -> Option<u8> {
 
 fn small_float_value(code: u8) -> f32 {
     let (exponent, fraction) = (i32::from(code >> 4 & 7), f32::from(code & 15));
-    let magnitude =
-        if exponent == 0 { fraction / 64.0 } else { (16.0 + fraction) * 2f32.powi(exponent - 7) };
+    let magnitude = if exponent == 0 { fraction / 64.0 } else { (16.0 + fraction) * 2f32.powi(exponent - 7) };
     if code & 0x80 != 0 { -magnitude } else { magnitude }
 }
 

@@ -228,7 +228,8 @@ impl V3d {
         };
         let mut environment = run::environment(artifact, inputs, sizes)?;
         let words = run::uniform_words(artifact, &environment);
-        let mut program = Program::graphics(self.0, kempe_mir::words_of_code(&artifact.code), words, artifact.threads);
+        let mut program =
+            Program::graphics(self.0, kempe_mir::words_of_code(&artifact.code), words, artifact.threads);
         program.single_segment = artifact.single_section;
         let mut draw = Draw::new(&environment);
         if scratch_bytes != 0 {
