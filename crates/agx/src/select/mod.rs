@@ -319,14 +319,7 @@ impl Select<'_> {
 
     fn terminator(&mut self, data: MInst, uses: Uses) {
         let loc = self.loc;
-        self.seq.push(Made {
-            data,
-            defs: smallvec![],
-            uses,
-            vectors: smallvec![],
-            is_move: false,
-            loc,
-        });
+        self.seq.push(Made { data, defs: smallvec![], uses, vectors: smallvec![], is_move: false, loc });
     }
 
     fn fresh(&mut self) -> VReg {
@@ -522,8 +515,7 @@ impl Select<'_> {
 
 /// Cycles of doing it once more where its uses are in registers, if that gives the same.
 fn repeat_cost(i: &Instr, made: &Made) -> Option<f32> {
-    let simple =
-        made.defs.len() == 1 && (1..=2).contains(&made.uses.len()) && made.vectors.is_empty();
+    let simple = made.defs.len() == 1 && (1..=2).contains(&made.uses.len()) && made.vectors.is_empty();
     let cost = i.op.info().cost;
     (simple && cost.latency != 0 && !mops::is_asynchronous(i.op)).then(|| f32::from(cost.throughput))
 }
