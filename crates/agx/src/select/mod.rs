@@ -168,10 +168,10 @@ impl Select<'_> {
         for &b in &f.layout {
             for &i in &f.blocks[b].insts {
                 let d = &f.insts[i];
-                if d.results.first().is_some_and(|&r| matches!(f.ty(r), Type::Ptr(_))) {
-                    if let Some(word) = self.address_word(i) {
-                        self.address_slot(word);
-                    }
+                if d.results.first().is_some_and(|&r| matches!(f.ty(r), Type::Ptr(_)))
+                    && let Some(word) = self.address_word(i)
+                {
+                    self.address_slot(word);
                 }
             }
         }
