@@ -412,6 +412,15 @@ impl Finish<'_> {
                 }
                 self.emit(filled);
             }
+            MInst::Halves(instrs) => {
+                if self.is_idle(inst, &instrs[0]) {
+                    return;
+                }
+                for instr in &instrs {
+                    let filled = self.filled(inst, instr);
+                    self.emit(filled);
+                }
+            }
             MInst::End => self.wait_all(),
             MInst::Jump => {
                 self.wait_all();

@@ -4,7 +4,7 @@
 //! position of its value in the allocator's operand list. The others are the ends of blocks, whose form depends on where
 //! blocks stand.
 //!
-//! In the operand list defs come first, then uses; a def that keeps what it does not write is tied to the last use.
+//! In the operand list defs come first, then uses.
 
 use crate::instr::{Instr, Number, Operand, Place, Role, Size};
 use crate::ops::Op;
@@ -24,6 +24,9 @@ pub mod class {
 pub enum MInst {
     /// An instruction as it is, and the class of memory that it touches.
     Plain(Instr, u8),
+    /// Two instructions that write a half of the result each: between them its other half holds nothing, so nothing may come
+    /// between. The result is written before the second one reads.
+    Halves([Instr; 2]),
     /// Terminator: lanes where the comparison holds go to successor 0, the others to successor 1. The instruction is an
     /// `if`.
     Branch(Instr),
@@ -93,7 +96,7 @@ impl kempe_mir::order::Schedule for MInst {
             {
                 LOAD_LATENCY
             }
-            MInst::Plain(i, _) => u32::from(i.op.info().cost.latency).max(1),
+            MInst::Plain(i, _) | MInst::Halves([_, i]) => u32::from(i.op.info().cost.latency).max(1),
             _ => 1,
         }
     }
@@ -115,7 +118,7 @@ impl kempe_mir::order::Schedule for MInst {
     }
 
     fn pinned(&self) -> bool {
-        !matches!(self, MInst::Plain(..))
+        !matches!(self, MInst::Plain(..) | MInst::Halves(_))
     }
 
     fn is_cheap(&self) -> bool {
@@ -134,6 +137,7 @@ impl fmt::Display for MInst {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (name, instr) = match self {
             MInst::Plain(i, _) => (i.op.info().name, i),
+            MInst::Halves([low, _]) => ("halves", low),
             MInst::Branch(i) => ("branch", i),
             MInst::Jump => return f.write_str("jump"),
             MInst::End => return f.write_str("end"),

@@ -99,15 +99,15 @@ fn a_constant_joins_the_index_or_stands_alone() {
 #[test]
 fn negative_indices_are_right() {
     // Shape A34: p[63 - i] and p[64 + (-1 - i)].
-    let body = "  %2:i32 = const.i32 0
+    let body = "  %2:i32 = const.i32 <0>
   %3:i32 = isub.i32 %2, %1
   %9:ptr.storage = lea.ptr.storage <scale 4 offset 252> %0, %3";
     check(body, "i32", 4, 64);
-    let body = "  %2:i32 = const.i32 4294967295
+    let body = "  %2:i32 = const.i32 <4294967295>
   %3:i32 = isub.i32 %2, %1
   %9:ptr.storage = lea.ptr.storage <scale 8 offset 512> %0, %3";
     check(body, "i32", 4, 128);
-    let body = "  %2:i32 = const.i32 4294967295
+    let body = "  %2:i32 = const.i32 <4294967295>
   %3:i32 = isub.i32 %2, %1
   %9:ptr.storage = lea.ptr.storage <scale 12 offset 768> %0, %3";
     check(body, "i32", 4, 256);
@@ -119,16 +119,16 @@ fn a_product_that_wraps_is_not_moved_across_the_extension() {
     for scale in [4u32, 8, 16, 12, 24, 64] {
         let wrap = 0x4000_0000u32;
         let body = format!(
-            "  %2:i32 = const.i32 {wrap}
+            "  %2:i32 = const.i32 <{wrap}>
   %3:i32 = iadd.i32 %1, %2
   %9:ptr.storage = lea.ptr.storage <scale {scale} offset 0> %0, %3"
         );
         check(&body, "i32", 4, 1100);
     }
     // The product of the source itself, just below and above 2^32.
-    let body = "  %2:i32 = const.i32 1073741823
+    let body = "  %2:i32 = const.i32 <1073741823>
   %3:i32 = iadd.i32 %1, %2
-  %4:i32 = const.i32 4
+  %4:i32 = const.i32 <4>
   %5:i32 = imul.i32 %3, %4
   %9:ptr.storage = lea.ptr.storage <scale 1 offset 4> %0, %5";
     check(body, "i32", 4, 128);

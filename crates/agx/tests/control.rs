@@ -14,8 +14,8 @@ b0:
   %0:ptr.storage = resource_addr.ptr.storage <@0>
   %1:i32 = builtin.i32 <local_invocation_index>
   %2:ptr.storage = lea.ptr.storage <scale 4 offset 0> %0, %1
-  %3:i32 = const.i32 0
-  %4:i32 = const.i32 1
+  %3:i32 = const.i32 <0>
+  %4:i32 = const.i32 <1>
   %5:i32 = load.i32 <storage x1 align 4> %2
   jump b1(%3, %3)
 ";
@@ -39,12 +39,12 @@ fn breaks_and_continues_of_two_loops() {
   branch %12, b2(%3, %11), b8
 b2(%13:i32, %14:i32):
   %15:i32 = iadd.i32 %14, %13
-  %16:i32 = const.i32 3
+  %16:i32 = const.i32 <3>
   %17:i32 = and.i32 %15, %16
   %18:bool = ieq.i32 %17, %16
   branch %18, b5, b3
 b3:
-  %19:i32 = const.i32 40
+  %19:i32 = const.i32 <40>
   %20:bool = ult.i32 %19, %15
   branch %20, b7, b4
 b4:
@@ -53,14 +53,14 @@ b4:
 b5:
   %22:i32 = iadd.i32 %13, %4
   %23:i32 = iadd.i32 %15, %10
-  %24:i32 = const.i32 9
+  %24:i32 = const.i32 <9>
   %25:bool = ult.i32 %22, %24
   branch %25, b2(%22, %23), b6
 b6:
   %26:i32 = iadd.i32 %10, %4
   jump b1(%26, %15)
 b7:
-  %27:i32 = const.i32 1000
+  %27:i32 = const.i32 <1000>
   %28:i32 = iadd.i32 %15, %27
   jump b9(%28)
 b8:
@@ -78,7 +78,7 @@ fn returns_out_of_a_loop() {
   branch %12, b2, b5
 b2:
   %13:i32 = iadd.i32 %11, %10
-  %14:i32 = const.i32 7
+  %14:i32 = const.i32 <7>
   %15:bool = ult.i32 %14, %13
   branch %15, b3, b4
 b3:
@@ -102,6 +102,22 @@ fn values_swap_on_the_way_round() {
 b2:
   %14:i32 = isub.i32 %10, %11
   store.i32 <storage x1 align 4> %2, %14
+  return
+");
+}
+
+/// Two halves go into one word: between the two writes the register holds one of them only, which no spill may see.
+#[test]
+fn a_packed_word_is_never_seen_half() {
+    run("b1(%10:i32, %11:i32):
+  %12:f32 = sitof.f32 %5
+  %13:f16 = fconv.f16 %12
+  %14:f32 = sitof.f32 %1
+  %15:f16 = fconv.f16 %14
+  %16:f16 = fsub.f16 %13, %15
+  %17:i16 = bitcast.i16 %16
+  %18:i32 = zext.i32 %17
+  store.i32 <storage x1 align 4> %2, %18
   return
 ");
 }

@@ -8,7 +8,7 @@ use super::{Select, Uses, Vectors};
 use crate::instr::{Instr, Number, Operand, Role, Size};
 use crate::mops::{class, mov_imm, place, vector};
 use crate::ops::Op as MOp;
-use kempe_ir::{AtomicOp, Imm, Inst, MemImm, Op, Space, Type, Value};
+use kempe_ir::{AtomicOp, Imm, Inst, InstData, MemImm, Op, Space, Type, Value};
 use kempe_mir::UniformSource;
 use kempe_ra::VReg;
 use smallvec::{SmallVec, smallvec};
@@ -374,13 +374,13 @@ impl Select<'_> {
     fn memory_instr(
         &mut self,
         store: bool,
-        pointer: Value,
-        ty: Type,
+        d: &InstData,
         mem: MemImm,
         defs: usize,
         uses: &mut Uses,
         vectors: &mut Vectors,
     ) -> Instr {
+        let (pointer, ty) = (d.args[0], d.ty);
         let e = ty.bytes().trailing_zeros();
         let mask = (1u32 << mem.count) - 1;
         let space = match self.f.ty(pointer) {
@@ -436,7 +436,7 @@ impl Select<'_> {
         if defs.len() > 1 {
             vectors.push((0, defs.len(), 1));
         }
-        let instr = self.memory_instr(false, d.args[0], d.ty, mem, defs.len(), &mut uses, &mut vectors);
+        let instr = self.memory_instr(false, d, mem, defs.len(), &mut uses, &mut vectors);
         let instr = instr.with(Role::Data, vector(0, Size::B32, defs.len()));
         let read_only = mem.read_only || mem.space.is_read_only();
         let class = if read_only { class::READ_ONLY } else { space_class(mem.space) };
@@ -449,7 +449,7 @@ impl Select<'_> {
         let mem = self.mem(d.imm);
         let (mut uses, mut vectors) = (Uses::new(), Vectors::new());
         let data = self.data_of(&d.args[1..], 0, &mut uses, &mut vectors);
-        let instr = self.memory_instr(true, d.args[0], d.ty, mem, 0, &mut uses, &mut vectors);
+        let instr = self.memory_instr(true, d, mem, 0, &mut uses, &mut vectors);
         self.push_as(instr.with(Role::Data, data), smallvec![], uses, space_class(mem.space), vectors);
     }
 

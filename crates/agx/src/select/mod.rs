@@ -69,12 +69,11 @@ type Uses = SmallVec<[VReg; 6]>;
 /// Runs of operands that stand side by side: first operand, count, alignment.
 type Vectors = SmallVec<[(usize, usize, u8); 2]>;
 
-/// An instruction before it is handed over: defs, uses, whether the first def keeps part of the last use, vectors.
+/// An instruction before it is handed over: defs, uses, vectors.
 struct Made {
     data: MInst,
     defs: SmallVec<[VReg; 4]>,
     uses: Uses,
-    tied: bool,
     vectors: Vectors,
     is_move: bool,
     loc: Loc,
@@ -169,10 +168,10 @@ impl Select<'_> {
         for &b in &f.layout {
             for &i in &f.blocks[b].insts {
                 let d = &f.insts[i];
-                if d.results.first().is_some_and(|&r| matches!(f.ty(r), Type::Ptr(_))) {
-                    if let Some(word) = self.address_word(i) {
-                        self.address_slot(word);
-                    }
+                if d.results.first().is_some_and(|&r| matches!(f.ty(r), Type::Ptr(_)))
+                    && let Some(word) = self.address_word(i)
+                {
+                    self.address_slot(word);
                 }
             }
         }
@@ -320,15 +319,7 @@ impl Select<'_> {
 
     fn terminator(&mut self, data: MInst, uses: Uses) {
         let loc = self.loc;
-        self.seq.push(Made {
-            data,
-            defs: smallvec![],
-            uses,
-            tied: false,
-            vectors: smallvec![],
-            is_move: false,
-            loc,
-        });
+        self.seq.push(Made { data, defs: smallvec![], uses, vectors: smallvec![], is_move: false, loc });
     }
 
     fn fresh(&mut self) -> VReg {
@@ -348,17 +339,20 @@ impl Select<'_> {
             && instr.operand(Role::A).as_reg().is_some_and(|(_, size, _)| size == Size::B32);
         let loc = self.loc;
         let data = MInst::Plain(instr, class);
-        self.seq.push(Made { data, defs, uses, tied: false, vectors, is_move, loc });
+        self.seq.push(Made { data, defs, uses, vectors, is_move, loc });
     }
 
-    /// Appends an instruction that keeps what it does not write of `old`.
-    fn push_over(&mut self, instr: Instr, dst: VReg, mut uses: Uses, old: VReg) {
-        uses.push(old);
-        self.push_as(instr, smallvec![dst], uses, 0, smallvec![]);
-        if let Some(last) = self.seq.last_mut() {
-            last.tied = true;
-            last.is_move = false;
-        }
+    /// Appends two instructions that write a half of the result each.
+    fn push_halves(&mut self, instrs: [Instr; 2], dst: VReg, uses: Uses) {
+        let loc = self.loc;
+        self.seq.push(Made {
+            data: MInst::Halves(instrs),
+            defs: smallvec![dst],
+            uses,
+            vectors: smallvec![],
+            is_move: false,
+            loc,
+        });
     }
 
     fn undefined(&mut self) -> VReg {
@@ -444,8 +438,8 @@ impl Select<'_> {
         };
         list.extend(made.defs.iter().map(|&d| plain(d, OperandKind::Def)));
         list.extend(made.uses.iter().map(|&u| plain(u, OperandKind::Use)));
-        if made.tied {
-            list[0].tied = Some(list.len() as u8 - 1);
+        if matches!(made.data, MInst::Halves(_)) {
+            list[0].kind = OperandKind::EarlyDef;
         }
         for (group, &(first, count, align)) in made.vectors.iter().enumerate() {
             for k in 0..count {
@@ -521,8 +515,7 @@ impl Select<'_> {
 
 /// Cycles of doing it once more where its uses are in registers, if that gives the same.
 fn repeat_cost(i: &Instr, made: &Made) -> Option<f32> {
-    let simple =
-        made.defs.len() == 1 && (1..=2).contains(&made.uses.len()) && !made.tied && made.vectors.is_empty();
+    let simple = made.defs.len() == 1 && (1..=2).contains(&made.uses.len()) && made.vectors.is_empty();
     let cost = i.op.info().cost;
     (simple && cost.latency != 0 && !mops::is_asynchronous(i.op)).then(|| f32::from(cost.throughput))
 }

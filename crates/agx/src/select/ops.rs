@@ -454,14 +454,11 @@ impl Select<'_> {
     /// Each half is a sum of its own, rounded once more on the way into a 16-bit register.
     fn pack_half(&mut self, dst: VReg, low: Value, high: Value) {
         let zero = Operand::float(NEGATIVE_ZERO);
-        let half = self.fresh();
         let mut uses = Uses::new();
         let x = self.float(low, 1, &mut uses);
-        self.push(Instr::binary(MOp::Fadd32, place(0, Size::B16, false), x, zero), half, uses);
-        let mut uses = Uses::new();
-        let x = self.float(high, 1, &mut uses);
-        let instr = Instr::binary(MOp::Fadd32, place(0, Size::B16, true), x, zero);
-        self.push_over(instr, dst, uses, half);
+        let y = self.float(high, 1, &mut uses);
+        let half = |x, upper| Instr::binary(MOp::Fadd32, place(0, Size::B16, upper), x, zero);
+        self.push_halves([half(x, false), half(y, true)], dst, uses);
     }
 
     pub(super) fn barrier(&mut self, d: &InstData) {
