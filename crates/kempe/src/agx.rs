@@ -12,7 +12,7 @@ use kempe_agx::sim::{self, AddressMap, Dispatch, Order, Program};
 use kempe_agx::validate::{self, Class, ProgramFacts};
 use kempe_agx::{asm, compile, registers as regs, stats};
 use kempe_ir::exec::{Environment, Inputs, Memory, Sizes};
-use kempe_ir::{Module, UniformWord, interp};
+use kempe_ir::{Module, Stage, UniformWord, interp};
 use kempe_mir::{Artifact, Mir, UniformSource};
 use kempe_opt::pipeline;
 use kempe_ra::Allocation;
@@ -50,6 +50,10 @@ const DEVICE_BASE: u64 = 0x11_0000_0000;
 impl Target for Agx {
     fn name(&self) -> &'static str {
         compile::NAME
+    }
+
+    fn supports(&self, stage: Stage) -> bool {
+        stage == Stage::Compute
     }
 
     fn description(&self) -> &'static str {

@@ -64,6 +64,11 @@ pub trait Target: Sync {
     /// What the optimiser may do for this target; the level is filled in.
     fn opt_options(&self) -> pipeline::Options;
 
+    /// Whether there is code for this stage.
+    fn supports(&self, _stage: Stage) -> bool {
+        true
+    }
+
     /// The programs that a shader of this stage becomes, at least one, in the order of the results.
     fn variants(&self, _stage: Stage) -> &'static [Variant] {
         &[Variant::Render]

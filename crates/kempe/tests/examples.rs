@@ -9,6 +9,11 @@ use kempe::limits::Limits;
 use kempe::run::RunOptions;
 use std::path::PathBuf;
 
+/// Whether a program for this target can run in so many threads.
+fn offers(target: &dyn kempe::Target, threads: Option<u32>) -> bool {
+    threads.is_none_or(|n| target.occupancy().iter().any(|step| step.threads == n))
+}
+
 fn folder() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples"))
 }
@@ -66,7 +71,7 @@ fn examples(seed: u64) -> Vec<Example> {
 
 fn check(code: CodeOptions, seed: u64) {
     let options = Options {
-        targets: kempe::targets().to_vec(),
+        targets: kempe::targets().iter().copied().filter(|t| offers(*t, code.threads)).collect(),
         front: kempe::FrontOptions::default(),
         code,
         keep: Keep { lowered: true, ..Keep::default() },

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 fn options() -> Options {
     Options {
-        targets: kempe::targets().to_vec(),
+        targets: kempe::targets().iter().copied().filter(|t| t.supports(Stage::Fragment)).collect(),
         front: FrontOptions::default(),
         code: CodeOptions::default(),
         keep: Keep::default(),
