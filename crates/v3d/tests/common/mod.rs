@@ -17,7 +17,7 @@ pub struct Ran {
 /// Runs on the simulator, threads in an order that the code chooses.
 #[allow(dead_code)]
 pub fn simulate(m: &Module, a: &Artifact, version: Version, inputs: &Inputs) -> Result<Ran, String> {
-    simulate_in(m, a, version, inputs, sim::Order::Shuffled(a.code.len() as u64))
+    simulate_in(m, a, version, inputs, sim::Order::Shuffled(a.code.len() as u64 / 8))
 }
 
 /// The same in a given order.
@@ -45,7 +45,8 @@ pub fn simulate_in(
             UniformSource::Word(w, c) => env.word(w).wrapping_add(c),
         })
         .collect();
-    let mut program = sim::Program::new(version, a.code.clone(), uniforms, a.threads, a.workgroup_size);
+    let words = kempe_mir::words_of_code(&a.code);
+    let mut program = sim::Program::new(version, words.clone(), uniforms, a.threads, a.workgroup_size);
     program.single_segment = a.single_section;
     let mut dispatch = sim::Dispatch::new(inputs.groups);
     dispatch.wgs_per_supergroup = wgs;
@@ -58,8 +59,8 @@ pub fn simulate_in(
     let outcome = sim::run(&program, &dispatch, &mut memory, &sim::Options { order, ..Default::default() });
     if let Err(f) = outcome.result {
         let from = f.pc.saturating_sub(12);
-        let near: String = (from..(f.pc + 4).min(a.code.len()))
-            .map(|n| format!("{n:5} {}\n", asm::disassemble(version, a.code[n], false)))
+        let near: String = (from..(f.pc + 4).min(words.len()))
+            .map(|n| format!("{n:5} {}\n", asm::disassemble(version, words[n], false)))
             .collect();
         return Err(format!("{f}\n{near}"));
     }

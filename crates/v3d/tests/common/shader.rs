@@ -306,7 +306,8 @@ impl Made {
     }
 
     pub fn instrs(&self) -> Vec<Instr> {
-        self.artifact.code.iter().map(|&w| decode(self.version, w).expect("code decodes")).collect()
+        let words = kempe_mir::words_of_code(&self.artifact.code);
+        words.into_iter().map(|w| decode(self.version, w).expect("code decodes")).collect()
     }
 }
 
