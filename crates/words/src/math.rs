@@ -18,9 +18,10 @@ use smallvec::SmallVec;
 
 /// Coefficients of sin(pi x) / x in x^2, the highest power first: the Taylor series up to x^10, whose next term is below
 /// 2^-21 for x up to 1/2.
-const SINE: [f32; 6] = [-0.007_370_43, 0.082_145_89, -0.599_264_5, 2.550_164, -5.167_713, std::f32::consts::PI];
+const SINE: [f32; 6] =
+    [-0.007_370_43, 0.082_145_89, -0.599_264_5, 2.550_164, -5.167_713, std::f32::consts::PI];
 
-impl Words<'_> {
+impl<K> Words<'_, K> {
     pub fn float_op(&mut self, inst: &InstData) -> Result<()> {
         let r = self.result(inst)?;
         let mut args: SmallVec<[Value; 3]> = SmallVec::new();

@@ -36,7 +36,7 @@ impl Lower {
         }
     }
 
-    fn parts(w: &Words, inst: &InstData) -> Result<Parts> {
+    fn parts(w: &mut Words, inst: &InstData) -> Result<Parts> {
         let pointer = w.arg_one(inst, 0)?;
         match Parts::of(w, pointer) {
             Some(parts) => Ok(parts),
@@ -65,13 +65,21 @@ impl Lower {
         let known = 1u64 << parts.trailing(w).min(4);
         let align = u64::from(mem.align).max(known);
         if align < u64::from(ty.bytes()) {
-            return w.error(format!("an access to {ty} that is only aligned to {align} bytes is not supported"));
+            return w
+                .error(format!("an access to {ty} that is only aligned to {align} bytes is not supported"));
         }
         Ok(())
     }
 
     /// Elements of a type that memory has, as i32 or f32.
-    fn load_elements(&mut self, w: &mut Words, ty: Type, mem: MemImm, parts: &Parts, count: usize) -> Result<Values> {
+    fn load_elements(
+        &mut self,
+        w: &mut Words,
+        ty: Type,
+        mem: MemImm,
+        parts: &Parts,
+        count: usize,
+    ) -> Result<Values> {
         let mut out = Values::new();
         if let (Space::Push, Some(at)) = (parts.space, parts.constant())
             && (ty.bytes() == 4 && at.is_multiple_of(4) || ty.bytes() < 4)
@@ -114,7 +122,14 @@ impl Lower {
         Ok(out)
     }
 
-    fn store_elements(&mut self, w: &mut Words, ty: Type, mem: MemImm, parts: &Parts, data: &[Value]) -> Result<()> {
+    fn store_elements(
+        &mut self,
+        w: &mut Words,
+        ty: Type,
+        mem: MemImm,
+        parts: &Parts,
+        data: &[Value],
+    ) -> Result<()> {
         Self::check_alignment(w, parts, ty, mem)?;
         for (n, run) in data.chunks(MAX_ELEMENTS).enumerate() {
             let at = (n * MAX_ELEMENTS) as u32 * ty.bytes();
@@ -188,7 +203,7 @@ impl Lower {
                 Rep::One(v) | Rep::Narrow(v, _) => data.push(v),
                 Rep::Half(h) => data.push(h.bits),
                 Rep::Pair(lo, hi) => data.extend([lo, hi]),
-                Rep::None => return w.error("the data of a store differ in type"),
+                Rep::Addr(_) | Rep::None => return w.error("the data of a store differ in type"),
             }
         }
         let ty = match inst.ty {
