@@ -12,7 +12,7 @@ const MAY_USE: [(&str, &[&str]); 10] = [
     ("front", &["ir"]),
     ("opt", &["ir"]),
     ("mir", &["ir", "ra"]),
-    ("v3d", &["ir", "opt", "ra", "mir"]),
+    ("v3d", &["ir", "opt", "ra", "mir", "words"]),
     ("words", &["ir", "opt"]),
     ("agx", &["ir", "opt", "ra", "mir", "words"]),
     ("fetch", &["ir", "front"]),

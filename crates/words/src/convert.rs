@@ -1,9 +1,9 @@
 //! Conversions between types, most of which are no operation once all values are words.
 
-use super::{Half, Rep, Result, Words};
+use super::{Addr, Half, Rep, Result, Words};
 use kempe_ir::{InstData, Op, Type, Value};
 
-impl Words<'_> {
+impl<K> Words<'_, K> {
     pub fn conversion(&mut self, inst: &InstData) -> Result<()> {
         let r = self.result(inst)?;
         let arg = self.arg(inst, 0)?;
@@ -100,6 +100,7 @@ impl Words<'_> {
                 (self.e.select(v, one, zero), None)
             }
             Rep::One(v) => (v, None),
+            Rep::Addr(a) => (self.pointer_value(a), None),
             Rep::Half(_) | Rep::None => return self.bad(inst, from, to),
         };
         Ok(match to {
@@ -120,7 +121,12 @@ impl Words<'_> {
         Ok(match (rep, to) {
             (Rep::One(v), Type::I32 | Type::F32) if from != Type::Bool => Rep::One(self.e.bitcast(to, v)),
             // Addresses of physical pointers, and words that become such.
-            (Rep::One(v), Type::Ptr(_)) if from == Type::I32 => Rep::One(self.e.bitcast(to, v)),
+            (Rep::Addr(a), Type::I32) => Rep::One(self.pointer_value(a)),
+            (Rep::One(v), Type::Ptr(space)) if from == Type::I32 => self.pointer(space, v),
+            (Rep::Addr(a), Type::Ptr(space)) => {
+                let v = self.pointer_value(a);
+                Rep::Addr(Addr::dynamic(space, v))
+            }
             (Rep::Narrow(v, origin), Type::F16) => {
                 let half = self.half_of_bits(v);
                 Rep::Half(Half { origin, ..half })

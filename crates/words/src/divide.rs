@@ -26,7 +26,7 @@ const ONE_STEP_BITS: u32 = 20;
 /// What the reciprocal is multiplied with: 1 - 2^-20.
 const SHRINK: f32 = 1.0 - 1.0 / 1048576.0;
 
-impl Words<'_> {
+impl<K> Words<'_, K> {
     /// float(v), v unsigned.
     fn unsigned_float(&mut self, v: Value) -> Value {
         if let Some(c) = self.e.value_of(v) {

@@ -6,15 +6,20 @@
 //! forward from the operands, in the order of emission, so they cost one small computation per instruction; block
 //! parameters join what the forward edges bring, those of loop headers know nothing.
 //!
+//! What a program computes once, before everything else ([`Emit::once`]), goes into a block of its own that becomes the start
+//! of the first one. The target says what such values are called.
+//!
 //! Left out: anything that looks further than the operands of one instruction (value numbering, algebra); the
 //! clean-up passes of `kempe-opt` run afterwards.
 
+use super::Has;
 use kempe_ir::{
     Block, Builtin, Entity, Flags, Function, Imm, Inst, InstData, Loc, Op, Table, Target, Term, Type,
     UniformWord, Value,
 };
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
+use std::hash::Hash;
 
 /// What is certain about an I32 value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,8 +69,8 @@ impl Known {
     }
 }
 
-/// The function under construction, and where it stands.
-pub struct Emit {
+/// The function under construction, and where it stands. `K` names what is computed once.
+pub struct Emit<K = ()> {
     pub func: Function,
     /// Instructions are appended here.
     pub block: Block,
@@ -73,20 +78,56 @@ pub struct Emit {
     known: Table<Value, Known>,
     /// Constants, uniforms and built-ins that the current block already holds.
     held: FxHashMap<(Type, Imm), Value>,
+    /// Its instructions come before all others; see [`Emit::once`].
+    prologue: Block,
+    prologue_held: FxHashMap<(Type, Imm), Value>,
+    /// Values of the prologue by what they are.
+    once: FxHashMap<K, Value>,
     /// A product of 24 bits is cheaper than one of 32.
     umul24: bool,
+    /// What is certain about a word of the driver or a built-in.
+    given: fn(Imm) -> Known,
 }
 
-impl Emit {
-    pub fn new(umul24: bool) -> Emit {
-        let func = Function::default();
+impl<K: Eq + Hash> Emit<K> {
+    /// A value that is computed once, before everything else.
+    pub fn once(&mut self, what: K, make: impl FnOnce(&mut Emit<K>) -> Value) -> Value {
+        if let Some(&v) = self.once.get(&what) {
+            return v;
+        }
+        let (block, loc) = (self.block, self.loc);
+        let outer = self.block != self.prologue;
+        if outer {
+            std::mem::swap(&mut self.held, &mut self.prologue_held);
+            self.block = self.prologue;
+            self.loc = Loc(0);
+        }
+        let v = make(self);
+        if outer {
+            std::mem::swap(&mut self.held, &mut self.prologue_held);
+            self.block = block;
+            self.loc = loc;
+        }
+        self.once.insert(what, v);
+        v
+    }
+}
+
+impl<K> Emit<K> {
+    pub fn new(has: &Has) -> Emit<K> {
+        let mut func = Function::default();
+        let prologue = func.add_block_detached();
         Emit {
             func,
-            block: Block(u32::MAX),
+            block: prologue,
             loc: Loc(0),
             known: Table::new(0, Known::NOTHING),
             held: FxHashMap::default(),
-            umul24,
+            prologue,
+            prologue_held: FxHashMap::default(),
+            once: FxHashMap::default(),
+            umul24: has.umul24,
+            given: has.given,
         }
     }
 
@@ -99,6 +140,13 @@ impl Emit {
     /// Appends a new block to the layout, without entering it.
     pub fn new_block(&mut self) -> Block {
         self.func.add_block_detached()
+    }
+
+    /// Moves the prologue to the start of the entry block.
+    pub fn finish_prologue(&mut self, entry: Block) {
+        let mut first = std::mem::take(&mut self.func.blocks[self.prologue].insts);
+        first.append(&mut self.func.blocks[entry].insts);
+        self.func.blocks[entry].insts = first;
     }
 
     /// Ends the current block.
@@ -194,17 +242,21 @@ impl Emit {
 
     /// A word of the driver.
     pub fn uniform(&mut self, word: UniformWord) -> Value {
-        let v = self.leaf(Op::Uniform, Type::I32, Imm::Uniform(word));
-        if let UniformWord::NumWorkgroups(_) = word {
-            // A dispatch has at most 65535 work-groups by axis.
-            self.set_known(v, Known::below(16));
-        }
-        v
+        self.given(Op::Uniform, Imm::Uniform(word))
     }
 
     /// A built-in of type i32.
     pub fn builtin(&mut self, b: Builtin) -> Value {
-        self.leaf(Op::Builtin, Type::I32, Imm::Builtin(b))
+        self.given(Op::Builtin, Imm::Builtin(b))
+    }
+
+    fn given(&mut self, op: Op, imm: Imm) -> Value {
+        let v = self.leaf(op, Type::I32, imm);
+        let k = (self.given)(imm);
+        if k != Known::NOTHING {
+            self.set_known(v, k);
+        }
+        v
     }
 
     /// A pure operation with the flags of the source.

@@ -1,10 +1,10 @@
 //! From IR in source form to IR in 32-bit words.
 //!
 //! Machines whose registers are 32-bit words need the same preparation: after this pass arithmetic knows bool, i32 and f32
-//! only, while pointers, memory and what an invocation knows of itself are the machine's own business
+//! only, while memory, addresses and what an invocation knows of itself are the machine's own business
 //! ([`Machine::inst`]). One walk over the blocks in layout order builds a new function; definitions precede uses in that
 //! order, so each source value is looked up as what it has become ([`Rep`]): one value, a pair of words (i64), a narrow
-//! integer or a half in the low bits of a word. An operation may need several blocks (a loop for the 64-bit division): the
+//! integer or a half in the low bits of a word, an address that is still a sum and a constant. An operation may need several blocks (a loop for the 64-bit division): the
 //! current block is cut and the new blocks stand between the pieces, so the layout keeps its invariants.
 //!
 //! * [`emit`]: instructions, folding, known bits
@@ -25,9 +25,7 @@ pub mod narrow;
 pub mod wide;
 
 use emit::{Emit, Known};
-use kempe_ir::{
-    Block, Entity, Function, Imm, Inst, InstData, Loc, Module, Op, Table, Target, Term, Type, Value,
-};
+use kempe_ir::{Block, Entity, Function, Imm, InstData, Loc, Op, Space, Table, Target, Term, Type, Value};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::fmt;
@@ -57,7 +55,7 @@ impl std::error::Error for WordsError {}
 pub type Result<T, E = WordsError> = std::result::Result<T, E>;
 
 /// What the machine computes in one operation, beyond what all have.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Has {
     /// `popcount`, `bitreverse`, `find_umsb` (all ones for 0).
     pub bits: bool,
@@ -67,16 +65,34 @@ pub struct Has {
     pub umul24: bool,
     /// `sinpi_approx`; otherwise a polynomial takes its place.
     pub sine: bool,
+    /// Pointers are words, kept as a sum and a constant ([`Addr`]) until an access needs them; otherwise they are values of
+    /// their own type. What a constant of a pointer type or an undefined pointer is, the machine says ([`Machine::inst`]).
+    pub word_addresses: bool,
+    /// What is certain about a word of the driver ([`Imm::Uniform`]) or a built-in ([`Imm::Builtin`]).
+    pub given: fn(Imm) -> Known,
 }
 
-/// What a target does itself.
-pub trait Machine {
+/// What a target does itself. It holds the walk, so that its own part can stand beside it.
+pub trait Machine<'a> {
+    /// Names what is computed once, at the start of the program ([`Emit::once`]).
+    type Key;
+
+    fn words(&mut self) -> &mut Words<'a, Self::Key>;
+
     /// Lowers an instruction, if it is the machine's: addresses, memory, built-ins, and what words cannot say. `false`:
     /// not mine.
     ///
     /// # Errors
     /// When the machine cannot do it.
-    fn inst(&mut self, w: &mut Words, inst: &InstData) -> Result<bool>;
+    fn inst(&mut self, inst: &InstData) -> Result<bool>;
+
+    /// Before the program returns.
+    ///
+    /// # Errors
+    /// When the machine cannot do it.
+    fn leave(&mut self) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// What a source value has become.
@@ -84,7 +100,7 @@ pub trait Machine {
 pub enum Rep {
     /// Not defined yet (only seen for malformed input), or without a value.
     None,
-    /// Bool, i32, f32, pointers.
+    /// Bool, i32, f32, pointers that are values.
     One(Value),
     /// i8, i16: in the low bits; what is above them is known only as far as [`Known`] says.
     Narrow(Value, Origin),
@@ -92,6 +108,26 @@ pub enum Rep {
     Half(Half),
     /// i64: low word, high word.
     Pair(Value, Value),
+    /// A pointer, where they are words.
+    Addr(Addr),
+}
+
+/// An address that is not materialised yet. It counts what the machine counts.
+#[derive(Clone, Copy, Debug)]
+pub struct Addr {
+    pub space: Space,
+    pub sum: Option<Value>,
+    pub offset: u32,
+}
+
+impl Addr {
+    pub fn dynamic(space: Space, sum: Value) -> Addr {
+        Addr { space, sum: Some(sum), offset: 0 }
+    }
+
+    pub fn plus(self, bytes: u32) -> Addr {
+        Addr { offset: self.offset.wrapping_add(bytes), ..self }
+    }
 }
 
 /// The word and bit position that a narrow value was taken from, so that copies of whole words stay such.
@@ -110,16 +146,20 @@ pub struct Half {
 }
 
 /// The walk.
-pub struct Words<'a> {
+pub struct Words<'a, K = ()> {
     /// The function as it was.
     pub src: &'a Function,
     pub has: Has,
     /// The function as it becomes.
-    pub e: Emit,
+    pub e: Emit<K>,
+    /// The source block that is being lowered.
+    pub from: Block,
     map: Vec<Rep>,
     /// New block by old block.
     blocks: Table<Block, Block>,
     layout: Vec<Block>,
+    /// Source blocks that start loops.
+    is_header: Vec<bool>,
     /// What the arguments of the forward edges seen so far have in common, by parameter of the new function.
     joined: FxHashMap<Value, Known>,
     /// The instruction that is being lowered.
@@ -127,29 +167,43 @@ pub struct Words<'a> {
     name: Option<Value>,
 }
 
-/// Brings the function of a module to words. On error the module is left without a body.
+/// Walks over the function of a machine's [`Words`].
 ///
 /// # Errors
 /// What the machine or words cannot do.
-pub fn run(m: &mut Module, has: Has, machine: &mut dyn Machine) -> Result<()> {
-    let src = std::mem::take(&mut m.func);
-    let mut w = Words::new(&src, has);
-    w.run(machine)?;
-    let mut func = w.e.func;
-    func.layout = w.layout;
-    m.func = func;
+pub fn run<'a, M: Machine<'a>>(machine: &mut M) -> Result<()> {
+    machine.words().start()?;
+    let src = machine.words().src;
+    for &b in &src.layout {
+        machine.words().enter_block(b);
+        for &i in &src.blocks[b].insts {
+            let inst = &src.insts[i];
+            machine.words().at(inst.loc, inst.results.first().copied());
+            if !machine.inst(inst)? {
+                machine.words().inst(inst)?;
+            }
+        }
+        let data = &src.blocks[b];
+        machine.words().at(data.term_loc, None);
+        if data.term == Term::Return {
+            machine.leave()?;
+        }
+        machine.words().terminator(b)?;
+    }
     Ok(())
 }
 
-impl<'a> Words<'a> {
-    fn new(src: &'a Function, has: Has) -> Words<'a> {
+impl<'a, K> Words<'a, K> {
+    pub fn new(src: &'a Function, has: Has) -> Words<'a, K> {
         Words {
             src,
             has,
-            e: Emit::new(has.umul24),
+            e: Emit::new(&has),
+            from: Block(0),
             map: vec![Rep::None; src.values.len()],
             blocks: Table::new(src.blocks.len(), Block(u32::MAX)),
             layout: Vec::with_capacity(src.layout.len()),
+            is_header: vec![false; src.blocks.len()],
             joined: FxHashMap::default(),
             at: Loc(0),
             name: None,
@@ -162,32 +216,38 @@ impl<'a> Words<'a> {
         Err(WordsError { message: message.into(), loc: self.at, value })
     }
 
-    fn run(&mut self, machine: &mut dyn Machine) -> Result<()> {
+    /// The function that has been built.
+    pub fn finish(mut self) -> Function {
+        if let Some(&entry) = self.layout.first() {
+            self.e.finish_prologue(entry);
+        }
+        let mut func = self.e.func;
+        func.layout = self.layout;
+        func
+    }
+
+    /// Makes the new blocks and their parameters.
+    fn start(&mut self) -> Result<()> {
         let order = self.src.order();
-        let mut is_header = vec![false; self.src.blocks.len()];
         for (n, &b) in self.src.layout.iter().enumerate() {
             self.blocks[b] = self.e.new_block();
             for t in self.src.blocks[b].term.targets() {
                 if order[t.block] as usize <= n {
-                    is_header[t.block.index()] = true;
+                    self.is_header[t.block.index()] = true;
                 }
             }
         }
         for &b in &self.src.layout {
             self.block_params(b)?;
         }
-        for &b in &self.src.layout {
-            let data = &self.src.blocks[b];
-            self.e.switch_to(self.blocks[b]);
-            self.layout.push(self.blocks[b]);
-            self.e.func.blocks[self.e.block].loop_hint = data.loop_hint;
-            self.enter_block(b, is_header[b.index()]);
-            for &i in &data.insts {
-                self.inst(i, machine)?;
-            }
-            self.terminator(b, &is_header)?;
-        }
         Ok(())
+    }
+
+    /// The place in the source that is looked at next.
+    fn at(&mut self, loc: Loc, name: Option<Value>) {
+        self.at = loc;
+        self.e.loc = loc;
+        self.name = name;
     }
 
     /// Makes the parameters of the new block.
@@ -197,6 +257,9 @@ impl<'a> Words<'a> {
             self.at = Loc(0);
             self.name = Some(p);
             self.map[p.index()] = match self.src.ty(p) {
+                Type::Ptr(space) if self.has.word_addresses => {
+                    Rep::Addr(Addr::dynamic(space, self.e.param(new, Type::I32)))
+                }
                 ty @ (Type::Bool | Type::I32 | Type::F32 | Type::Ptr(_)) => Rep::One(self.e.param(new, ty)),
                 Type::I8 | Type::I16 => Rep::Narrow(self.e.param(new, Type::I32), None),
                 // The other forms are made when the block is entered.
@@ -212,8 +275,12 @@ impl<'a> Words<'a> {
         Ok(())
     }
 
-    fn enter_block(&mut self, b: Block, is_header: bool) {
-        if !is_header {
+    fn enter_block(&mut self, b: Block) {
+        self.from = b;
+        self.e.switch_to(self.blocks[b]);
+        self.layout.push(self.blocks[b]);
+        self.e.func.blocks[self.e.block].loop_hint = self.src.blocks[b].loop_hint;
+        if !self.is_header[b.index()] {
             for &p in &self.e.func.blocks[self.e.block].params.clone() {
                 if let Some(&k) = self.joined.get(&p) {
                     self.e.set_known(p, k);
@@ -227,16 +294,13 @@ impl<'a> Words<'a> {
         }
     }
 
-    fn terminator(&mut self, b: Block, is_header: &[bool]) -> Result<()> {
+    fn terminator(&mut self, b: Block) -> Result<()> {
         let data = &self.src.blocks[b];
-        self.at = data.term_loc;
-        self.name = None;
-        self.e.loc = data.term_loc;
         let term = match &data.term {
-            Term::Jump(t) => Term::Jump(self.target(t, is_header)?),
+            Term::Jump(t) => Term::Jump(self.target(t)?),
             Term::Branch { cond, then, els } => {
                 let cond = self.one(*cond)?;
-                let (then, els) = (self.target(then, is_header)?, self.target(els, is_header)?);
+                let (then, els) = (self.target(then)?, self.target(els)?);
                 Term::Branch { cond, then, els }
             }
             Term::Return => Term::Return,
@@ -249,18 +313,19 @@ impl<'a> Words<'a> {
     }
 
     /// An edge with its arguments in words.
-    fn target(&mut self, t: &Target, is_header: &[bool]) -> Result<Target> {
+    fn target(&mut self, t: &Target) -> Result<Target> {
         let mut args: SmallVec<[Value; 4]> = SmallVec::new();
         for &a in &t.args {
             match self.rep(a)? {
                 Rep::One(v) | Rep::Narrow(v, _) => args.push(v),
                 Rep::Half(h) => args.push(h.bits),
                 Rep::Pair(lo, hi) => args.extend([lo, hi]),
+                Rep::Addr(addr) => args.push(self.pointer_value(addr)),
                 Rep::None => unreachable!("rep() gives none of these"),
             }
         }
         let block = self.blocks[t.block];
-        if !is_header[t.block.index()] {
+        if !self.is_header[t.block.index()] {
             for (n, &a) in args.iter().enumerate() {
                 if let Some(&p) = self.e.func.blocks[block].params.get(n) {
                     let k = self.e.known(a);
@@ -280,9 +345,10 @@ impl<'a> Words<'a> {
     }
 
     /// A value that is one lowered value (bool, i32, f32, pointers).
-    pub fn one(&self, v: Value) -> Result<Value> {
+    pub fn one(&mut self, v: Value) -> Result<Value> {
         match self.rep(v)? {
             Rep::One(v) => Ok(v),
+            Rep::Addr(addr) => Ok(self.pointer_value(addr)),
             _ => self.error(format!("{v} has the type {} where one word is expected", self.src.ty(v))),
         }
     }
@@ -296,6 +362,23 @@ impl<'a> Words<'a> {
         self.set(v, Rep::One(new));
     }
 
+    /// The pointer as a word that can be passed on.
+    pub fn pointer_value(&mut self, a: Addr) -> Value {
+        let offset = self.e.i(a.offset);
+        match a.sum {
+            Some(sum) => self.e.add(sum, offset),
+            None => offset,
+        }
+    }
+
+    /// A word that becomes a pointer.
+    fn pointer(&mut self, space: Space, word: Value) -> Rep {
+        match self.has.word_addresses {
+            true => Rep::Addr(Addr::dynamic(space, word)),
+            false => Rep::One(self.e.bitcast(Type::Ptr(space), word)),
+        }
+    }
+
     /// Carries a name of the source over to what stands for the value.
     fn keep_name(&mut self, v: Value) {
         if self.src.names.is_empty() {
@@ -306,7 +389,7 @@ impl<'a> Words<'a> {
             Rep::One(v) | Rep::Narrow(v, _) => (v, None),
             Rep::Half(h) => (h.unrounded.unwrap_or(h.bits), None),
             Rep::Pair(lo, hi) => (lo, Some(hi)),
-            Rep::None => return,
+            Rep::Addr(_) | Rep::None => return,
         };
         if self.e.func.as_const(one).is_some() {
             return; // shared by everybody who needs the same constant
@@ -325,18 +408,16 @@ impl<'a> Words<'a> {
     /// Starts a new block behind the current one; the caller has ended or will end the current one.
     pub fn append_block(&mut self) -> Block {
         let b = self.e.new_block();
-        self.layout.push(b);
+        self.place(b);
         b
     }
 
-    fn inst(&mut self, i: Inst, machine: &mut dyn Machine) -> Result<()> {
-        let inst = &self.src.insts[i];
-        self.at = inst.loc;
-        self.e.loc = inst.loc;
-        self.name = inst.results.first().copied();
-        if machine.inst(self, inst)? {
-            return Ok(());
-        }
+    /// A block that has been made stands behind the current one.
+    pub fn place(&mut self, b: Block) {
+        self.layout.push(b);
+    }
+
+    fn inst(&mut self, inst: &InstData) -> Result<()> {
         match inst.op {
             Op::Const => self.constant(inst),
             Op::Undef => self.undef(inst),
@@ -380,8 +461,9 @@ impl<'a> Words<'a> {
     }
 
     /// Operand number `n` as one lowered value.
-    pub fn arg_one(&self, inst: &InstData, n: usize) -> Result<Value> {
-        self.one(self.arg(inst, n)?)
+    pub fn arg_one(&mut self, inst: &InstData, n: usize) -> Result<Value> {
+        let v = self.arg(inst, n)?;
+        self.one(v)
     }
 
     /// Copies an instruction whose operands and results are words or pointers.
@@ -393,7 +475,8 @@ impl<'a> Words<'a> {
         let mut results: SmallVec<[Type; 2]> = SmallVec::new();
         for &r in &inst.results {
             match self.src.ty(r) {
-                ty @ (Type::Bool | Type::I32 | Type::F32 | Type::Ptr(_)) => results.push(ty),
+                ty @ (Type::Bool | Type::I32 | Type::F32) => results.push(ty),
+                ty @ Type::Ptr(_) if !self.has.word_addresses => results.push(ty),
                 ty => return self.error(format!("`{}` cannot give a value of type {ty}", inst.op.name())),
             }
         }
@@ -452,6 +535,10 @@ impl<'a> Words<'a> {
                     _ => None,
                 };
                 Rep::Half(Half { bits, exact, unrounded, origin: None })
+            }
+            (Rep::Addr(a), Rep::Addr(b)) => {
+                let (x, y) = (self.pointer_value(a), self.pointer_value(b));
+                Rep::Addr(Addr::dynamic(a.space, self.e.select(cond, x, y)))
             }
             (Rep::One(a), Rep::One(b)) => Rep::One(self.e.select(cond, a, b)),
             _ => return self.error("the two values of a select differ in type"),

@@ -21,7 +21,7 @@ use smallvec::SmallVec;
 const SINE: [f32; 6] =
     [-0.007_370_43, 0.082_145_89, -0.599_264_5, 2.550_164, -5.167_713, std::f32::consts::PI];
 
-impl Words<'_> {
+impl<K> Words<'_, K> {
     pub fn float_op(&mut self, inst: &InstData) -> Result<()> {
         let r = self.result(inst)?;
         let mut args: SmallVec<[Value; 3]> = SmallVec::new();

@@ -15,7 +15,7 @@ use super::{Half, Rep, Result, Words};
 use kempe_ir::{Flags, InstData, Op, Type, Value};
 use smallvec::SmallVec;
 
-impl Words<'_> {
+impl<K> Words<'_, K> {
     /// The half in the low bits of a word.
     pub fn half_of_bits(&mut self, bits: Value) -> Half {
         let exact = self.e.convert(Op::UnpackHalfLo, Type::F32, bits);

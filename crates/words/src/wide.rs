@@ -16,7 +16,7 @@ pub type Pair = (Value, Value);
 /// Steps of the division loop: one per bit.
 const DIVISION_STEPS: u32 = 64;
 
-impl Words<'_> {
+impl<K> Words<'_, K> {
     pub fn arg_pair(&self, inst: &InstData, n: usize) -> Result<Pair> {
         match self.rep(self.arg(inst, n)?)? {
             Rep::Pair(lo, hi) => Ok((lo, hi)),

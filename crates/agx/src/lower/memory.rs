@@ -36,7 +36,7 @@ impl Lower {
         }
     }
 
-    fn parts(w: &Words, inst: &InstData) -> Result<Parts> {
+    fn parts(w: &mut Words, inst: &InstData) -> Result<Parts> {
         let pointer = w.arg_one(inst, 0)?;
         match Parts::of(w, pointer) {
             Some(parts) => Ok(parts),
@@ -203,7 +203,7 @@ impl Lower {
                 Rep::One(v) | Rep::Narrow(v, _) => data.push(v),
                 Rep::Half(h) => data.push(h.bits),
                 Rep::Pair(lo, hi) => data.extend([lo, hi]),
-                Rep::None => return w.error("the data of a store differ in type"),
+                Rep::Addr(_) | Rep::None => return w.error("the data of a store differ in type"),
             }
         }
         let ty = match inst.ty {

@@ -63,7 +63,18 @@ pub const MAX_PRIVATE_BYTES: u32 = 61440;
 const MAX_RESOURCE_ELEMENTS: u32 = 32;
 
 /// What the machine computes in one operation (reference section 4.1).
-const HAS: Has = Has { bits: true, high_products: true, umul24: false, sine: false };
+const HAS: Has = Has {
+    bits: true,
+    high_products: true,
+    umul24: false,
+    sine: false,
+    word_addresses: false,
+    given: |imm| match imm {
+        // A dispatch has at most 65535 work-groups by axis.
+        Imm::Uniform(UniformWord::NumWorkgroups(_)) => Known::below(16),
+        _ => Known::NOTHING,
+    },
+};
 
 /// Lanes that hold private copies of tables; nothing is shared between lanes here.
 const LANES: u32 = 32;
@@ -97,13 +108,17 @@ pub fn lower(m: &mut Module, plain_addresses: bool) -> Result<Lowered> {
         }
     }
     let low_addresses = m.func.values.iter().any(|(_, v)| v.ty == Type::Ptr(Space::Global));
-    let mut lower = Lower {
+    let lower = Lower {
         workgroup_size: m.workgroup_size,
         elements: m.resources.values().map(|r| r.elements).collect(),
         plain_addresses,
         addresses: AddressCounts::default(),
     };
-    kempe_words::run(m, HAS, &mut lower)?;
+    let src = std::mem::take(&mut m.func);
+    let mut walk = Walk { words: Words::new(&src, HAS), lower };
+    kempe_words::run(&mut walk)?;
+    let Walk { words, lower } = walk;
+    m.func = words.finish();
     // Each part of an expansion is made where it is needed, so much is made twice and some for nothing.
     tidy(m);
     // (Variables that nothing names any more take no room.)
@@ -151,7 +166,25 @@ struct Lower {
     addresses: AddressCounts,
 }
 
-impl Machine for Lower {
+/// With the walk itself.
+struct Walk<'a> {
+    words: Words<'a>,
+    lower: Lower,
+}
+
+impl<'a> Machine<'a> for Walk<'a> {
+    type Key = ();
+
+    fn words(&mut self) -> &mut Words<'a> {
+        &mut self.words
+    }
+
+    fn inst(&mut self, inst: &InstData) -> Result<bool> {
+        self.lower.inst(&mut self.words, inst)
+    }
+}
+
+impl Lower {
     fn inst(&mut self, w: &mut Words, inst: &InstData) -> Result<bool> {
         match inst.op {
             Op::Load => self.load(w, inst)?,
@@ -190,9 +223,7 @@ impl Machine for Lower {
         }
         Ok(true)
     }
-}
 
-impl Lower {
     /// The same for each element of an array of resources, where a variable chooses.
     fn by_element(
         &self,

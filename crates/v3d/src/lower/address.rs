@@ -13,16 +13,8 @@
 //! * Push constants: without the base, because accesses at a constant offset come from the uniform stream.
 
 use super::emit::Once;
-use super::{Lower, Rep, Result};
-use kempe_ir::{Builtin, Imm, InstData, Op, Res, Space, UniformWord, Value};
-
-/// An address that is not materialised yet.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Addr {
-    pub space: Space,
-    pub sum: Option<Value>,
-    pub offset: u32,
-}
+use super::{Addr, Lower, Rep, Result};
+use kempe_ir::{Builtin, Imm, InstData, Op, Res, Space, Type, UniformWord, Value};
 
 /// Scratch bytes for each byte of private memory: the dwords of 16 lanes lie side by side.
 pub(super) const PRIVATE_SCALE: u32 = 16;
@@ -41,19 +33,23 @@ pub(super) fn machine_space(space: Space) -> Space {
     if space == Space::Global { Space::Storage } else { space }
 }
 
-impl Addr {
-    pub fn dynamic(space: Space, sum: Value) -> Addr {
-        Addr { space: machine_space(space), sum: Some(sum), offset: 0 }
-    }
-
-    pub fn plus(self, bytes: u32) -> Addr {
-        Addr { offset: self.offset.wrapping_add(bytes), ..self }
-    }
-}
-
 impl Lower<'_> {
+    /// A `const` of a pointer type, or an undefined pointer.
+    pub fn literal_pointer(&mut self, inst: &InstData) -> Result<()> {
+        let r = self.result(inst)?;
+        let addr = match (inst.ty, inst.imm) {
+            (Type::Ptr(space), Imm::Int(bits)) if inst.op == Op::Const => {
+                self.literal_address(space, bits as u32)?
+            }
+            (Type::Ptr(space), _) if inst.op == Op::Undef => Addr::dynamic(space, self.e.i(0)),
+            _ => return self.error("a constant without bits"),
+        };
+        self.set(r, Rep::Addr(addr));
+        Ok(())
+    }
+
     /// What a `const` of a pointer type means: an offset into its space.
-    pub fn literal_address(&mut self, space: Space, at: u32) -> Result<Addr> {
+    fn literal_address(&mut self, space: Space, at: u32) -> Result<Addr> {
         let sum = match space {
             Space::Private => return Ok(Addr { space, sum: None, offset: at.wrapping_mul(PRIVATE_SCALE) }),
             Space::Push => None,
@@ -62,15 +58,6 @@ impl Lower<'_> {
             Space::Storage | Space::Uniform | Space::Global => Some(self.e.i(0)),
         };
         Ok(Addr { space: machine_space(space), sum, offset: at })
-    }
-
-    /// The pointer as a word that can be passed on (see the head of this file for what it counts).
-    pub fn pointer_value(&mut self, a: Addr) -> Value {
-        let offset = self.e.i(a.offset);
-        match a.sum {
-            Some(sum) => self.e.add(sum, offset),
-            None => offset,
-        }
     }
 
     /// The machine address of an access; for private memory that of the dword at the scratch offset.
@@ -102,7 +89,7 @@ impl Lower<'_> {
     pub fn addr_arg(&mut self, inst: &InstData, n: usize) -> Result<Addr> {
         let v = self.arg(inst, n)?;
         match self.rep(v)? {
-            Rep::Addr(a) => Ok(a),
+            Rep::Addr(a) => Ok(Addr { space: machine_space(a.space), ..a }),
             _ => self.error(format!("`{}` through {v}, which is not a pointer", inst.op.name())),
         }
     }
@@ -134,7 +121,7 @@ impl Lower<'_> {
             }
             _ => return self.error(format!("`{}` without its immediate", inst.op.name())),
         };
-        self.map[r.0 as usize] = Rep::Addr(addr);
+        self.set(r, Rep::Addr(addr));
         Ok(())
     }
 
@@ -175,7 +162,7 @@ impl Lower<'_> {
 
     fn resource_addr(&mut self, inst: &InstData, res: Res) -> Result<Addr> {
         let Some(space) = (match inst.ty {
-            kempe_ir::Type::Ptr(space) => Some(space),
+            Type::Ptr(space) => Some(space),
             _ => None,
         }) else {
             return self.error("`resource_addr` without a pointer type");

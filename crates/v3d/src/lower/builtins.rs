@@ -7,7 +7,7 @@
 //!
 //! [`payload_word`] is the inverse: what the machine (or whoever plays it) puts into the registers.
 
-use super::emit::{Emit, Known, Once, low_mask};
+use super::emit::{Emit, Known, MachineOps, Once, low_mask};
 use super::{Lower, MAX_WORKGROUP_ITEMS, Result};
 use kempe_ir::exec::{LaneContext, StartState};
 use kempe_ir::{Builtin, Imm, InstData, UniformWord, Value};

@@ -64,18 +64,18 @@ impl Lower<'_> {
                 let (here, next) = (self.e.new_block(), self.e.new_block());
                 let to = |block| Target { block, args: smallvec![] };
                 self.e.end(Term::Branch { cond, then: to(here), els: to(next) });
-                self.layout.push(here);
+                self.place(here);
                 self.e.switch_to(here);
                 other = Some(next);
             }
             let values = make(self, pair)?;
             self.e.jump(join, &values);
             if let Some(next) = other {
-                self.layout.push(next);
+                self.place(next);
                 self.e.switch_to(next);
             }
         }
-        self.layout.push(join);
+        self.place(join);
         self.e.switch_to(join);
         Ok(joined)
     }

@@ -17,9 +17,9 @@
 //!
 //! Left out: 64-bit and narrow atomics, and 64-bit addresses: errors.
 
-use super::address::{Addr, PRIVATE_SCALE, machine_space};
-use super::emit::{low_mask, words};
-use super::{Half, Lower, Origin, Rep, Result};
+use super::address::{PRIVATE_SCALE, machine_space};
+use super::emit::{MachineOps, low_mask, words};
+use super::{Addr, Half, Lower, Origin, Rep, Result};
 use crate::instr::Version;
 use kempe_ir::{
     AtomicImm, AtomicOp, Flags, Imm, InstData, MemImm, Op, Space, Target, Term, Type, UniformWord, Value,

@@ -3,7 +3,7 @@
 //! Inputs are taken at the start, each once. Outputs have been brought to the end ([`super::exits`]); they are noted as they
 //! come and given together when the program returns.
 
-use super::emit::Once;
+use super::emit::{MachineOps, Once};
 use super::*;
 use kempe_ir::io::{Interpolation, IoImm, PipelineState, Sampling, Slot};
 use kempe_ir::{Builtin, Flags};
@@ -227,7 +227,8 @@ impl Lower<'_> {
             _ => self.e.float(Op::RcpApprox, &[position[3]]),
         };
         for k in 0..2u8 {
-            let scale = self.e.uniform(UniformWord::ViewportScale { axis: k, steps: steps(self.version) });
+            let steps = steps(self.version);
+            let scale = self.e.uniform(UniformWord::ViewportScale { axis: k, steps });
             let scale = self.e.bitcast(Type::F32, scale);
             let scaled = self.times(position[k as usize], scale);
             let on_screen = self.times(scaled, reciprocal);
@@ -310,7 +311,10 @@ impl Lower<'_> {
                 self.e.is_zero(facing)
             }
             Builtin::SampleId if fragment => self.start(start::SAMPLE),
-            Builtin::SampleCount if fragment => self.e.i(self.shape.state.samples.into()),
+            Builtin::SampleCount if fragment => {
+                let samples = self.shape.state.samples.into();
+                self.e.i(samples)
+            }
             Builtin::SampleMaskIn if fragment => {
                 let samples = self.start(start::SAMPLES);
                 if self.shape.state.samples == 1 {

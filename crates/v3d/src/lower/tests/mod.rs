@@ -8,7 +8,9 @@ use super::*;
 use kempe_ir::eval;
 use kempe_ir::exec::read_le;
 use kempe_ir::verify::verify;
-use kempe_ir::{AtomicImm, AtomicOp, Builder, Builtin, MemImm, ResKind, Resource, Space, UniformWord};
+use kempe_ir::{
+    AtomicImm, AtomicOp, Block, Builder, Builtin, Entity, MemImm, ResKind, Resource, Space, UniformWord,
+};
 
 /// Deterministic random numbers (Vigna's splitmix64).
 struct Random(u64);
