@@ -1,7 +1,8 @@
 //! Compares the interpreter with a Vulkan driver that runs on the CPU, an independent implementation of SPIR-V.
 //!
 //! ```text
-//! vulkan-compare                     the modules of modules.txt, and every sixth of graphics.txt
+//! vulkan-compare                     every second module of modules.txt, and every sixth of graphics.txt
+//! vulkan-compare --compute           all of modules.txt
 //! vulkan-compare --choose N          prints up to N modules of each collection that can be compared (uses the
 //!                                    interpreter only: what the driver says has no influence)
 //! vulkan-compare FILE...             these modules of the corpus
@@ -52,6 +53,8 @@ const GRAPHICS_LIST: &str = include_str!("../graphics.txt");
 
 /// Of them, one in so many belongs to the default comparison.
 const QUICK: usize = 6;
+/// The same of the compute modules.
+const QUICK_COMPUTE: usize = 2;
 
 fn lines(list: &str) -> Vec<String> {
     list.lines().filter(|l| !l.is_empty() && !l.starts_with('#')).map(str::to_owned).collect()
@@ -99,10 +102,12 @@ fn main() -> ExitCode {
             None => all(&lines(GRAPHICS_LIST), &["--graphics", "--one"]),
         },
         Some("--choose") => choose_compute(&corpus, args.get(1).and_then(|n| n.parse().ok()).unwrap_or(10)),
+        Some("--compute") => all(&lines(LIST), &["--one"]),
         Some(_) => all(&args, &["--one"]),
-        // Both the compute modules and a part of the fragment modules.
+        // A part of the compute modules and of the fragment modules.
         None => {
-            let compute = all(&lines(LIST), &["--one"]);
+            let quick: Vec<String> = lines(LIST).into_iter().step_by(QUICK_COMPUTE).collect();
+            let compute = all(&quick, &["--one"]);
             let quick: Vec<String> = lines(GRAPHICS_LIST).into_iter().step_by(QUICK).collect();
             match all(&quick, &["--graphics", "--one"]) {
                 code if code == ExitCode::SUCCESS => compute,
