@@ -3,24 +3,10 @@
 use super::*;
 use crate::decode::{MAX_BYTES, decode_all};
 use crate::encode::{EncodeError, is_canonical};
+use kempe_ir::inputs::Random;
 
-/// splitmix64
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
-    fn bytes(&mut self) -> [u8; MAX_BYTES] {
-        let mut bytes = [0; MAX_BYTES];
-        bytes.fill_with(|| self.next() as u8);
-        bytes
-    }
+fn bytes(random: &mut Random) -> [u8; MAX_BYTES] {
+    std::array::from_fn(|_| random.bits() as u8)
 }
 
 /// What has been decoded encodes to bytes that decode to the same, and those to themselves.
@@ -40,7 +26,7 @@ fn check_decoded(bytes: &[u8]) -> bool {
 #[test]
 fn random_bytes_decode_or_fail() {
     let mut random = Random(1);
-    let decoded = (0..100_000).filter(|_| check_decoded(&random.bytes())).count();
+    let decoded = (0..100_000).filter(|_| check_decoded(&bytes(&mut random))).count();
     assert!(decoded > 10_000, "only {decoded} of the random words are instructions");
 }
 
@@ -52,7 +38,7 @@ fn random_fields_of_every_operation() {
         let info = op.info();
         let mut met = 0;
         for _ in 0..2000 {
-            let noise = u128::from(random.next()) | u128::from(random.next()) << 64;
+            let noise = u128::from(random.bits()) | u128::from(random.bits()) << 64;
             let word = noise & !info.mask | info.value;
             let bytes = word.to_le_bytes();
             met += usize::from(decode(&bytes[..MAX_BYTES]).is_ok_and(|d| d.instr.op == op));

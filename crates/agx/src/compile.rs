@@ -9,9 +9,10 @@ use crate::mops::MInst;
 use crate::validate::{self, Class, ProgramFacts};
 use crate::{registers as regs, select};
 use kempe_ir::{Loc, Module};
+use kempe_mir::error::{CompileError, out_of_registers};
 use kempe_mir::order::Room;
 use kempe_mir::{Artifact, Mir, Stats};
-use kempe_ra::{Allocation, Failure};
+use kempe_ra::Allocation;
 
 /// Cycles that an access to the stack is reckoned with where orders are compared.
 const MEMORY_COST: u32 = 20;
@@ -53,45 +54,15 @@ pub trait Observer {
 
 impl Observer for () {}
 
-/// Why there is no artifact.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct CompileError {
-    pub message: String,
-    /// Where in the source, if known.
-    pub loc: Loc,
-    /// A defect of the compiler, not of the program.
-    pub internal: bool,
-}
-
-impl std::fmt::Display for CompileError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for CompileError {}
-
-impl CompileError {
-    fn bug(message: String) -> CompileError {
-        CompileError { message, loc: Loc(0), internal: true }
-    }
-}
-
-impl From<lower::LowerError> for CompileError {
-    fn from(e: lower::LowerError) -> CompileError {
-        CompileError { message: e.to_string(), loc: e.loc, internal: false }
-    }
-}
-
 impl From<select::SelectError> for CompileError {
     fn from(e: select::SelectError) -> CompileError {
-        CompileError { message: e.message, loc: e.loc, internal: e.internal }
+        CompileError { message: e.message, loc: e.loc, internal: e.internal, needed: None }
     }
 }
 
 impl From<finish::FinishError> for CompileError {
     fn from(e: finish::FinishError) -> CompileError {
-        CompileError { message: e.message, loc: Loc(0), internal: e.internal }
+        CompileError { message: e.message, loc: Loc(0), internal: e.internal, needed: None }
     }
 }
 
@@ -107,7 +78,8 @@ pub fn compile(
     options: &Options,
     observer: &mut dyn Observer,
 ) -> Result<Artifact, CompileError> {
-    let lowered = lower::lower(&mut m, options.plain_addresses)?;
+    let lowered = lower::lower(&mut m, options.plain_addresses)
+        .map_err(|e| CompileError::refused(e.to_string(), e.loc))?;
     observer.step("lower");
     observer.lowered(&m, lowered.addresses);
     let selected = select::select(&m, &lowered)?;
@@ -132,7 +104,7 @@ pub fn compile(
         Ok(allocation) => allocation,
         Err(failure) => {
             observer.refused(registers, &mir);
-            return Err(refusal(&mir, &failure));
+            return Err(out_of_registers(&m, &mir, options.max_registers, &failure));
         }
     };
     observer.step("allocate");
@@ -180,13 +152,4 @@ pub fn compile(
         stats,
         attempts: 1,
     })
-}
-
-/// The message for a failed allocation.
-fn refusal(mir: &Mir<MInst>, failure: &Failure) -> CompileError {
-    let Failure::OutOfRegisters { at, .. } = failure else {
-        return CompileError::bug(failure.to_string());
-    };
-    let loc = mir.locs.get(at.0 as usize).copied().unwrap_or_default();
-    CompileError { message: failure.to_string(), loc, internal: false }
 }

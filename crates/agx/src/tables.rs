@@ -550,23 +550,7 @@ pub(crate) const GATHERS: Names = &[
     (14, "gather_a"),
 ];
 /// The same for texels, where there must be one.
-pub const TEXEL_CHANNELS: Names = &[
-    (1, "x"),
-    (2, "y"),
-    (3, "xy"),
-    (4, "z"),
-    (5, "xz"),
-    (6, "yz"),
-    (7, "xyz"),
-    (8, "w"),
-    (9, "xw"),
-    (10, "yw"),
-    (11, "xyw"),
-    (12, "zw"),
-    (13, "xzw"),
-    (14, "yzw"),
-    (15, "xyzw"),
-];
+pub const TEXEL_CHANNELS: Names = CHANNELS.split_at(1).1;
 /// Dimensions of textures.
 pub const DIMS: Names = &[
     (0, "tex_1d"),

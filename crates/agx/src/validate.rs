@@ -44,36 +44,8 @@ mod word;
 use crate::decode::{Decoded, decode};
 use crate::encode::is_canonical;
 use crate::instr::Instr;
-use std::fmt;
-
-/// How bad it is to break a rule.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
-pub enum Class {
-    /// The hardware does something else or nobody knows what: an error.
-    Hw,
-    /// Practice of the reference driver: a warning.
-    Drv,
-}
-
-/// A broken rule.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Violation {
-    pub rule: &'static str,
-    pub class: Class,
-    /// Byte address of the instruction that breaks it.
-    pub at: usize,
-    pub message: String,
-}
-
-impl fmt::Display for Violation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let class = match self.class {
-            Class::Hw => "error",
-            Class::Drv => "warning",
-        };
-        write!(f, "{class}: byte {}: rule {}: {}", self.at, self.rule, self.message)
-    }
-}
+use kempe_mir::rules::Report;
+pub use kempe_mir::rules::{Class, Violation};
 
 /// What kind of program it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -110,26 +82,9 @@ struct Placed {
     instr: Instr,
 }
 
-/// Collects violations.
-struct Report {
-    found: Vec<Violation>,
-}
-
-impl Report {
-    #[cold]
-    fn hw(&mut self, rule: &'static str, at: usize, message: impl Into<String>) {
-        self.found.push(Violation { rule, class: Class::Hw, at, message: message.into() });
-    }
-
-    #[cold]
-    fn drv(&mut self, rule: &'static str, at: usize, message: impl Into<String>) {
-        self.found.push(Violation { rule, class: Class::Drv, at, message: message.into() });
-    }
-}
-
 /// All broken rules, by address, errors first. Behind bytes that are no instruction nothing is looked at.
 pub fn validate(code: &[u8], facts: &ProgramFacts) -> Vec<Violation> {
-    let mut report = Report { found: Vec::new() };
+    let mut report = Report::new("byte");
     let mut program = Vec::new();
     let mut at = 0;
     while at < code.len() {
@@ -149,8 +104,5 @@ pub fn validate(code: &[u8], facts: &ProgramFacts) -> Vec<Violation> {
         }
     }
     paths::check(facts, &program, &mut report);
-    let mut found = report.found;
-    found.sort_by(|a, b| (a.at, a.class, a.rule).cmp(&(b.at, b.class, b.rule)));
-    found.dedup_by(|a, b| (a.at, a.rule) == (b.at, b.rule));
-    found
+    report.sorted()
 }

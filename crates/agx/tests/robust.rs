@@ -7,23 +7,7 @@ use kempe_agx::sim::{AddressMap, Dispatch, Options, Order, Program, run};
 use kempe_agx::stats::{Facts, count};
 use kempe_agx::validate::{ProgramFacts, validate};
 use kempe_ir::exec::Memory;
-
-/// splitmix64
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
-    }
-}
+use kempe_ir::inputs::Random;
 
 /// Random bits in the fields of random operations, and that often with few bits, so that registers, immediates and
 /// distances are small.
@@ -34,10 +18,10 @@ fn code(random: &mut Random) -> Vec<u8> {
         code.extend([0x62, half << 1, half, 0]);
     }
     for _ in 0..random.below(24) {
-        let info = ALL[random.below(ALL.len())].info();
-        let mut noise = u128::from(random.next()) | u128::from(random.next()) << 64;
+        let info = ALL[random.below(ALL.len() as u64) as usize].info();
+        let mut noise = u128::from(random.bits()) | u128::from(random.bits()) << 64;
         for _ in 0..random.below(4) {
-            noise &= u128::from(random.next()) | u128::from(random.next()) << 64;
+            noise &= u128::from(random.bits()) | u128::from(random.bits()) << 64;
         }
         let bytes = (noise & !info.mask | info.value).to_le_bytes();
         let length = decode(&bytes[..MAX_BYTES]).map_or(2, |d| d.length);
@@ -69,7 +53,7 @@ fn random_programs() {
         };
         let options = Options {
             strict: random.below(2) == 0,
-            order: Order::Shuffled(random.next()),
+            order: Order::Shuffled(random.bits()),
             step_limit: 500,
             undefined_in_memory: random.below(2) == 0,
             ..Options::default()
@@ -86,7 +70,7 @@ fn random_programs() {
 fn random_bytes() {
     let mut random = Random(8);
     for _ in 0..20_000 {
-        let code: Vec<u8> = (0..random.below(64)).map(|_| random.next() as u8).collect();
+        let code: Vec<u8> = (0..random.below(64)).map(|_| random.bits() as u8).collect();
         assert!(!validate(&code, &ProgramFacts::compute(104, 0)).is_empty());
         let _ = count(&code, &Facts { preamble: &code, ..Facts::default() });
     }

@@ -154,7 +154,7 @@ fn bool_kernel(op: Op) -> Option<Kernel> {
     })
 }
 
-/// A float format as bits. `Calc` is the type that its arithmetic is done in.
+/// A float format as bits. Its arithmetic is done in f64 and rounded, unless it says otherwise.
 trait Float {
     /// Value as f64 (exact).
     fn wide(bits: u64) -> f64;
@@ -166,10 +166,18 @@ trait Float {
         bits & !Self::SIGN > Self::INF
     }
     const INF: u64;
-    fn add(a: u64, b: u64) -> u64;
-    fn mul(a: u64, b: u64) -> u64;
-    fn div(a: u64, b: u64) -> u64;
-    fn sqrt(a: u64) -> u64;
+    fn add(a: u64, b: u64) -> u64 {
+        Self::narrow(Self::wide(a) + Self::wide(b))
+    }
+    fn mul(a: u64, b: u64) -> u64 {
+        Self::narrow(Self::wide(a) * Self::wide(b))
+    }
+    fn div(a: u64, b: u64) -> u64 {
+        Self::narrow(Self::wide(a) / Self::wide(b))
+    }
+    fn sqrt(a: u64) -> u64 {
+        Self::narrow(Self::wide(a).sqrt())
+    }
     /// `x >= y` on numbers (not NaN), with -0 below +0: compares the bits as sign and magnitude.
     fn below(a: u64, b: u64) -> bool {
         let key = |x: u64| if x & Self::SIGN != 0 { -((x & !Self::SIGN) as i64) - 1 } else { x as i64 };
@@ -192,18 +200,6 @@ impl Float for Half {
     }
     fn narrow(x: f64) -> u64 {
         f64_to_f16(x) as u64
-    }
-    fn add(a: u64, b: u64) -> u64 {
-        Self::narrow(Self::wide(a) + Self::wide(b))
-    }
-    fn mul(a: u64, b: u64) -> u64 {
-        Self::narrow(Self::wide(a) * Self::wide(b))
-    }
-    fn div(a: u64, b: u64) -> u64 {
-        Self::narrow(Self::wide(a) / Self::wide(b))
-    }
-    fn sqrt(a: u64) -> u64 {
-        Self::narrow(Self::wide(a).sqrt())
     }
 }
 
@@ -264,18 +260,6 @@ impl Float for Flushed {
     fn narrow(x: f64) -> u64 {
         Single::narrow(flushed(x))
     }
-    fn add(a: u64, b: u64) -> u64 {
-        Self::narrow(Self::wide(a) + Self::wide(b))
-    }
-    fn mul(a: u64, b: u64) -> u64 {
-        Self::narrow(Self::wide(a) * Self::wide(b))
-    }
-    fn div(a: u64, b: u64) -> u64 {
-        Self::narrow(Self::wide(a) / Self::wide(b))
-    }
-    fn sqrt(a: u64) -> u64 {
-        Self::narrow(Self::wide(a).sqrt())
-    }
 }
 
 impl Float for Double {
@@ -287,18 +271,6 @@ impl Float for Double {
     }
     fn narrow(x: f64) -> u64 {
         f64_result(x)
-    }
-    fn add(a: u64, b: u64) -> u64 {
-        Self::narrow(Self::wide(a) + Self::wide(b))
-    }
-    fn mul(a: u64, b: u64) -> u64 {
-        Self::narrow(Self::wide(a) * Self::wide(b))
-    }
-    fn div(a: u64, b: u64) -> u64 {
-        Self::narrow(Self::wide(a) / Self::wide(b))
-    }
-    fn sqrt(a: u64) -> u64 {
-        Self::narrow(Self::wide(a).sqrt())
     }
 }
 

@@ -35,6 +35,7 @@ pub mod ops;
 pub mod primitive;
 pub mod reduce;
 pub mod sample;
+pub mod schedule;
 pub mod text;
 pub mod types;
 pub mod verify;

@@ -8,8 +8,8 @@ use crate::target::{CodeFacts, INVALID, Target, TextError, Variant, Violation};
 use kempe_agx::finish::Finished;
 use kempe_agx::lower::AddressCounts;
 use kempe_agx::mops::MInst;
-use kempe_agx::sim::{self, AddressMap, Dispatch, Order, Program};
-use kempe_agx::validate::{self, Class, ProgramFacts};
+use kempe_agx::sim::{self, AddressMap, Dispatch, Program};
+use kempe_agx::validate::{self, ProgramFacts};
 use kempe_agx::{asm, compile, registers as regs, stats};
 use kempe_ir::exec::{Environment, Inputs, Memory, Sizes};
 use kempe_ir::{Module, Stage, UniformWord, interp};
@@ -141,27 +141,17 @@ impl Target for Agx {
                     warnings,
                 })
             }
-            Err(error) => Err(TargetError {
-                bug: error.internal,
-                message: error.message,
-                loc: error.loc,
-                attempts: observer.passes.runs("select"),
-                explanation: observer.explainer.map(|explainer| explainer.finish(None)),
-                passes: observer.passes.passes,
-            }),
+            Err(error) => {
+                let explanation = observer.explainer.map(|explainer| explainer.finish(None));
+                Err(TargetError::of(error, explanation, observer.passes))
+            }
         }
     }
 
     fn validate(&self, code: &CodeFacts) -> Vec<Violation> {
         // What is not said: all registers, all uniforms.
         let facts = ProgramFacts::compute(MAX_HALVES, MAX_UNIFORM_HALVES);
-        let convert = |v: validate::Violation| Violation {
-            rule: v.rule,
-            error: v.class == Class::Hw,
-            at: v.at / PARCEL,
-            message: v.message,
-        };
-        validate::validate(code.code, &facts).into_iter().map(convert).collect()
+        validate::validate(code.code, &facts).into_iter().map(|v| Violation::of(v, PARCEL)).collect()
     }
 
     fn run(&self, artifact: &Artifact, inputs: &Inputs, options: &RunOptions) -> Result<RunReport, RunError> {
@@ -187,11 +177,7 @@ impl Target for Agx {
         let dispatch = Dispatch { groups: inputs.groups, map };
         let how = sim::Options {
             step_limit: options.step_limit,
-            order: match options.schedule {
-                0 => Order::RoundRobin,
-                RunOptions::SEQUENTIAL => Order::Sequential,
-                seed => Order::Shuffled(seed),
-            },
+            order: options.order(),
             undefined_in_memory: true,
             zeroed_threadgroup: true,
             ..sim::Options::default()

@@ -13,6 +13,7 @@ use kempe_front::{Diagnostic, Diagnostics, Language};
 use kempe_ir::io::PipelineState;
 use kempe_ir::{Module, Stage};
 use kempe_mir::Artifact;
+use kempe_mir::error::CompileError;
 use kempe_opt::pipeline;
 use kempe_ra::{Engine, Without};
 use std::sync::Arc;
@@ -202,6 +203,23 @@ pub struct TargetError {
     /// What [`Keep`] asked for.
     pub explanation: Option<Explanation>,
     pub passes: Vec<PassTime>,
+}
+
+impl TargetError {
+    pub(crate) fn of(
+        error: CompileError,
+        explanation: Option<Explanation>,
+        passes: Stopwatch,
+    ) -> TargetError {
+        TargetError {
+            bug: error.internal,
+            message: error.message,
+            loc: error.loc,
+            attempts: passes.runs("select"),
+            explanation,
+            passes: passes.passes,
+        }
+    }
 }
 
 /// What a source is written in, and its stage as far as the name tells.

@@ -4,6 +4,7 @@ use crate::{data, target};
 use kempe_ir::exec::{Environment, Inputs, Memory, Sizes};
 use kempe_ir::inputs::{Ranges, Usage};
 use kempe_ir::io::StageOutputs;
+use kempe_ir::schedule::Order;
 use kempe_ir::{Module, Space, Variable, interp};
 use kempe_mir::{Artifact, UniformSource, VertexRow};
 use std::collections::BTreeMap;
@@ -22,6 +23,15 @@ pub struct RunOptions {
 impl RunOptions {
     /// The schedule in which one thread after the other runs, as far as barriers allow.
     pub const SEQUENTIAL: u64 = u64::MAX;
+
+    /// The schedule as simulators know it.
+    pub(crate) fn order(&self) -> Order {
+        match self.schedule {
+            0 => Order::RoundRobin,
+            RunOptions::SEQUENTIAL => Order::Sequential,
+            seed => Order::Shuffled(seed),
+        }
+    }
 }
 
 impl Default for RunOptions {

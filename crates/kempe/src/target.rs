@@ -10,7 +10,7 @@ use crate::run::{self, RunError, RunOptions, RunReport, StageRun};
 use crate::{agx, v3d};
 use kempe_ir::exec::{Inputs, Memory, Sizes};
 use kempe_ir::{Module, Stage, interp};
-use kempe_mir::Artifact;
+use kempe_mir::{Artifact, rules};
 use kempe_opt::pipeline;
 
 /// Which program of a shader: some machines run two for one.
@@ -197,6 +197,13 @@ pub struct Violation {
     /// Number of the parcel ([`Target::parcel`]).
     pub at: usize,
     pub message: String,
+}
+
+impl Violation {
+    /// Of a target's validator; its places are divided by `parcel`.
+    pub(crate) fn of(v: rules::Violation, parcel: usize) -> Violation {
+        Violation { rule: v.rule, error: v.class == rules::Class::Hw, at: v.at / parcel, message: v.message }
+    }
 }
 
 /// An error in assembly text.

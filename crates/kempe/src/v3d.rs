@@ -18,8 +18,8 @@ use kempe_v3d::instr::Version;
 use kempe_v3d::lower::Shape;
 use kempe_v3d::mops::MInst;
 use kempe_v3d::regs;
-use kempe_v3d::sim::{self, Dispatch, Order, Program, Scratch, Start, UniformStream};
-use kempe_v3d::validate::{self, Class, ProgramFacts};
+use kempe_v3d::sim::{self, Dispatch, Program, Scratch, Start, UniformStream};
+use kempe_v3d::validate::{self, ProgramFacts};
 use std::time::Instant;
 
 /// Bytes of an instruction.
@@ -55,7 +55,7 @@ impl Target for V3d {
         };
         let cores = Start { version: self.0, threads: 4 }.qpus();
         vec![
-            ("stages", "vertex, fragment, compute".to_owned()),
+            ("stages", "vertex, tessellation, geometry, fragment, compute".to_owned()),
             ("lanes", LANES.to_string()),
             ("threads", format!("2 or 4 on each of {cores} cores")),
             ("registers", registers.to_owned()),
@@ -141,14 +141,10 @@ impl Target for V3d {
                     warnings: observer.warnings,
                 })
             }
-            Err(error) => Err(TargetError {
-                bug: error.internal,
-                message: error.message,
-                loc: error.loc,
-                attempts: observer.passes.runs("select"),
-                explanation: observer.explainer.map(|explainer| explainer.finish(None)),
-                passes: observer.passes.passes,
-            }),
+            Err(error) => {
+                let explanation = observer.explainer.map(|explainer| explainer.finish(None));
+                Err(TargetError::of(error, explanation, observer.passes))
+            }
         }
     }
 
@@ -161,13 +157,7 @@ impl Target for V3d {
             ..ProgramFacts::compute(code.threads)
         };
         let found = validate::validate(self.0, &words_of_code(code.code), &facts);
-        let convert = |v: validate::Violation| Violation {
-            rule: v.rule,
-            error: v.class == Class::Hw,
-            at: v.at,
-            message: v.message,
-        };
-        found.into_iter().map(convert).collect()
+        found.into_iter().map(|v| Violation::of(v, 1)).collect()
     }
 
     fn run(&self, artifact: &Artifact, inputs: &Inputs, options: &RunOptions) -> Result<RunReport, RunError> {
@@ -375,15 +365,7 @@ impl Watch {
 }
 
 fn sim_options(options: &RunOptions) -> sim::Options {
-    sim::Options {
-        step_limit: options.step_limit,
-        order: match options.schedule {
-            0 => Order::RoundRobin,
-            RunOptions::SEQUENTIAL => Order::Sequential,
-            seed => Order::Shuffled(seed),
-        },
-        ..sim::Options::default()
-    }
+    sim::Options { step_limit: options.step_limit, order: options.order(), ..sim::Options::default() }
 }
 
 impl V3d {

@@ -4,13 +4,16 @@
 //! * [`order`]: scheduling before allocation
 //! * [`mod@print`]: as text for people
 //! * [`symbolic`]: symbolic values, for the judge of the final words
-//! * [`artifact`]: the result of a compile
+//! * [`artifact`]: the result of a compile; [`error`]: why there is none
+//! * [`rules`]: rules of the hardware that code breaks
 
 pub mod artifact;
+pub mod error;
 pub mod function;
 mod live;
 pub mod order;
 pub mod print;
+pub mod rules;
 pub mod symbolic;
 
 pub use artifact::{

@@ -84,6 +84,8 @@ pub use check::check;
 pub use masks::MAX_UNITS;
 pub use problem::*;
 
+use std::cell::OnceCell;
+
 use code::{Code, DIES, Makers, StepKind};
 use demand::Limits;
 use graph::Graph;
@@ -129,6 +131,7 @@ pub fn allocate(
         exact: false,
         bare: vec![false; program.insts.len()],
         force: options.force_spill,
+        missing: OnceCell::new(),
         decisions: Vec::new(),
         work,
     };
@@ -186,6 +189,8 @@ struct Job<'a> {
     bare: Vec<bool>,
     /// See [`Options::force_spill`].
     force: bool,
+    /// See [`Job::missing`]: known once it has been asked for.
+    missing: OnceCell<u32>,
     /// What the last attempt decided, if that is asked for.
     decisions: Vec<Decision>,
     work: Work,
@@ -507,10 +512,10 @@ impl Job<'_> {
     /// without them.)
     fn missing(&self, code: &Code) -> u32 {
         let limits = |memory| Limits::new(self.file, self.program, self.options.max_registers, memory);
-        match least::missing(code, &limits(true)) {
+        *self.missing.get_or_init(|| match least::missing(code, &limits(true)) {
             0 => 0,
             missing => missing.min(least::missing(code, &limits(false))),
-        }
+        })
     }
 
     /// Shadows have no meaning outside.

@@ -13,9 +13,11 @@ use crate::mops::MInst;
 use crate::validate::{self, Class, ProgramFacts};
 use crate::{regs, select, stats};
 use kempe_ir::{Loc, Module, Stage};
+pub use kempe_mir::error::CompileError;
+use kempe_mir::error::out_of_registers;
 use kempe_mir::order::Room;
 use kempe_mir::{Artifact, Mir};
-use kempe_ra::{Allocation, Failure, Inst, OperandKind, VReg};
+use kempe_ra::{Allocation, Inst, OperandKind};
 
 /// Registers for the order before allocation, by thread count: aims of 52 to 60 and 26 to 30 differ by less than 0.1 % of the
 /// instructions of the compute corpus. With four threads memory is out of the question as long as anything else will do.
@@ -73,38 +75,6 @@ pub trait Observer {
 }
 
 impl Observer for () {}
-
-/// Why there is no artifact.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct CompileError {
-    pub message: String,
-    /// Where in the source, if known.
-    pub loc: Loc,
-    /// A defect of the compiler, not of the program.
-    pub internal: bool,
-    /// If there are too few registers: how many it takes at least.
-    pub needed: Option<u32>,
-}
-
-impl std::fmt::Display for CompileError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for CompileError {}
-
-impl CompileError {
-    fn bug(message: String) -> CompileError {
-        CompileError { message, loc: Loc(0), internal: true, needed: None }
-    }
-}
-
-impl From<lower::LowerError> for CompileError {
-    fn from(e: lower::LowerError) -> CompileError {
-        CompileError { message: e.to_string(), loc: e.loc, internal: false, needed: None }
-    }
-}
 
 impl From<select::SelectError> for CompileError {
     fn from(e: select::SelectError) -> CompileError {
@@ -165,7 +135,8 @@ pub fn ready(
     shape: &lower::Shape,
     observer: &mut dyn Observer,
 ) -> Result<Ready, CompileError> {
-    let lowered = lower::lower(&mut m, version, shape)?;
+    let lowered =
+        lower::lower(&mut m, version, shape).map_err(|e| CompileError::refused(e.to_string(), e.loc))?;
     observer.step("lower");
     for warning in &lowered.warnings {
         observer.warning(warning);
@@ -190,12 +161,7 @@ pub fn finish_ready(
     let wanted: Vec<u32> =
         THREADS.into_iter().filter(|&t| options.threads.is_none_or(|want| want == t)).collect();
     if wanted.is_empty() {
-        return Err(CompileError {
-            message: "a program has 2 or 4 threads".to_owned(),
-            loc: Loc(0),
-            internal: false,
-            needed: None,
-        });
+        return Err(CompileError::refused("a program has 2 or 4 threads".to_owned(), Loc(0)));
     }
     let mut best = Err(CompileError::bug("no configuration was tried".to_owned()));
     let mut attempts = 0;
@@ -253,7 +219,7 @@ fn with_format(r: &kempe_ir::Resource) -> kempe_ir::Resource {
 /// Some address for the side band stands in a register that may be filled from memory.
 fn asks_lane_0(mir: &Mir<MInst>) -> bool {
     mir.data.iter().enumerate().any(|(i, data)| {
-        let uses = mir.operands(kempe_ra::Inst(i as u32)).iter().filter(|o| o.kind == OperandKind::Use);
+        let uses = mir.operands(Inst(i as u32)).iter().filter(|o| o.kind == OperandKind::Use);
         matches!(data, MInst::Sideband { .. })
             && uses.into_iter().any(|o| mir.program.vregs[o.vreg.0 as usize].recipe.is_none())
     })
@@ -290,7 +256,7 @@ fn allocated(
     };
     let allocation = kempe_ra::allocate(&file, &mir.program, &regs::costs(), &choices).map_err(|f| {
         observer.refused(threads, &mir);
-        out_of_registers(m, &mir, options.max_registers, f)
+        out_of_registers(m, &mir, options.max_registers, &f)
     })?;
     observer.step("allocate");
     Ok(Allocated { mir, allocation, predicted })
@@ -365,76 +331,7 @@ fn attempt(
         .private_bytes
         .checked_mul(16)
         .and_then(|b| b.checked_add(allocation.slots.checked_mul(64)?))
-        .ok_or_else(|| CompileError {
-            message: "private memory is too large".to_owned(),
-            loc: Loc(0),
-            internal: false,
-            needed: None,
-        })?;
+        .ok_or_else(|| CompileError::refused("private memory is too large".to_owned(), Loc(0)))?;
     let uses_barrier = mir.data.iter().any(|i| matches!(i, MInst::Barrier));
     Ok(Attempt { threads, finished, stats, scratch_bytes, uses_barrier })
-}
-
-/// The message for a failed allocation: what is needed at once, by name or by what makes it, and how many registers that
-/// takes at least.
-fn out_of_registers(m: &Module, mir: &Mir<MInst>, limit: Option<u32>, failure: Failure) -> CompileError {
-    if let Failure::NeedsMemory { .. } = failure {
-        return CompileError { message: failure.to_string(), loc: Loc(0), needed: None, internal: false };
-    }
-    let Failure::OutOfRegisters { at, live, needed, .. } = &failure else {
-        return CompileError::bug(failure.to_string());
-    };
-    let loc = mir.locs.get(at.0 as usize).copied().unwrap_or_default();
-    let line =
-        |inst: Inst| mir.locs.get(inst.0 as usize).and_then(|&loc| m.line(loc)).map(|place| place.line);
-    let mut labels: Vec<(String, u32)> = Vec::new();
-    for &vreg in live {
-        let label = match mir.names.get(vreg.0 as usize).filter(|name| !name.is_empty()) {
-            Some(name) => name.clone(),
-            None => made_by(mir, vreg, &line),
-        };
-        match labels.iter_mut().find(|known| known.0 == label) {
-            Some(known) => known.1 += 1,
-            None => labels.push((label, 1)),
-        }
-    }
-    let more = labels.len().saturating_sub(MAX_LABELS);
-    labels.truncate(MAX_LABELS);
-    let mut list: Vec<String> = (labels.into_iter())
-        .map(|(label, times)| if times == 1 { label } else { format!("{times} x {label}") })
-        .collect();
-    if more != 0 {
-        list.push(format!("{more} more"));
-    }
-    let at_line = line(*at).map_or(String::new(), |line| format!(" at line {line}"));
-    let limit = limit.map_or(String::new(), |limit| format!(" where {limit} may be used"));
-    let (count, list) = (live.len(), list.join(", "));
-    CompileError {
-        message: format!(
-            "out of registers{at_line}: {count} values at once, and at least {needed} registers are needed{limit}: {list}"
-        ),
-        loc,
-        internal: false,
-        needed: Some(*needed),
-    }
-}
-
-/// Most values that the message names.
-const MAX_LABELS: usize = 12;
-
-/// A value without a name: the operation that makes it, and where.
-fn made_by(mir: &Mir<MInst>, vreg: VReg, line: &dyn Fn(Inst) -> Option<u32>) -> String {
-    let defines =
-        |inst: &Inst| mir.operands(*inst).iter().any(|o| o.vreg == vreg && o.kind != OperandKind::Use);
-    let inst = (0..mir.data.len() as u32).map(Inst).find(defines);
-    let block = mir.program.blocks.iter().find(|block| block.params.contains(&vreg));
-    let what = match inst {
-        Some(inst) => {
-            let text = mir.data[inst.0 as usize].to_string();
-            text.split(' ').next().unwrap_or_default().to_owned()
-        }
-        None => "merge".to_owned(),
-    };
-    let line = inst.or(block.map(|block| Inst(block.insts.start))).and_then(line);
-    line.map_or_else(|| what.clone(), |line| format!("{what} of line {line}"))
 }

@@ -17,37 +17,8 @@ mod tests;
 use crate::decode::decode;
 use crate::instr::{Instr, Version};
 pub use kempe_ir::module::Stage;
-use std::fmt;
-
-/// How bad it is to break a rule.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
-pub enum Class {
-    /// A limit of the hardware or of the encoding: an error.
-    Hw,
-    /// Practice of the reference driver or advice: a warning.
-    Drv,
-}
-
-/// A broken rule.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Violation {
-    /// Number of the rule in section 15.
-    pub rule: &'static str,
-    pub class: Class,
-    /// The word that breaks it.
-    pub at: usize,
-    pub message: String,
-}
-
-impl fmt::Display for Violation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let class = match self.class {
-            Class::Hw => "error",
-            Class::Drv => "warning",
-        };
-        write!(f, "{class}: word {}: rule {}: {}", self.at, self.rule, self.message)
-    }
-}
+use kempe_mir::rules::Report;
+pub use kempe_mir::rules::{Class, Violation};
 
 /// What the words do not say.
 #[derive(Clone, Copy, Debug)]
@@ -85,26 +56,9 @@ impl ProgramFacts<'_> {
     }
 }
 
-/// Collects violations.
-struct Report {
-    found: Vec<Violation>,
-}
-
-impl Report {
-    #[cold]
-    fn hw(&mut self, rule: &'static str, at: usize, message: impl Into<String>) {
-        self.found.push(Violation { rule, class: Class::Hw, at, message: message.into() });
-    }
-
-    #[cold]
-    fn drv(&mut self, rule: &'static str, at: usize, message: impl Into<String>) {
-        self.found.push(Violation { rule, class: Class::Drv, at, message: message.into() });
-    }
-}
-
 /// All broken rules, by word, errors first.
 pub fn validate(version: Version, words: &[u64], facts: &ProgramFacts) -> Vec<Violation> {
-    let mut report = Report { found: Vec::new() };
+    let mut report = Report::new("word");
     let mut instrs = Vec::with_capacity(words.len());
     for (at, &word) in words.iter().enumerate() {
         match decode(version, word) {
@@ -120,17 +74,13 @@ pub fn validate(version: Version, words: &[u64], facts: &ProgramFacts) -> Vec<Vi
         }
     }
     paths::check(version, &instrs, facts, &mut report);
-    let mut found = report.found;
-    // A place that is reached in several ways is reported once.
-    found.sort_by(|a, b| (a.at, a.class, a.rule).cmp(&(b.at, b.class, b.rule)));
-    found.dedup_by(|a, b| (a.at, a.rule) == (b.at, b.rule));
-    found
+    report.sorted()
 }
 
 /// The rules about a single instruction, also those that no word can break because it could not be encoded.
 pub fn check_instr(version: Version, instr: &Instr, facts: &ProgramFacts) -> Vec<Violation> {
-    let mut report = Report { found: Vec::new() };
+    let mut report = Report::new("word");
     word::check(version, facts, 0, instr, &mut report);
     word::check_encodable(version, instr, &mut report);
-    report.found
+    report.found()
 }

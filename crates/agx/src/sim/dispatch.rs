@@ -9,10 +9,11 @@ use super::code::{Code, Steps};
 use super::execute::{Event, Machine};
 use super::group::{Group, UNIFORM_HALVES, Uniforms};
 use super::memory::{Memories, fresh_local};
-use super::{Dispatch, Fault, GroupCounts, LANES, Mask, Options, Order, Outcome, Trouble};
+use super::{Dispatch, Fault, GroupCounts, LANES, Mask, Options, Outcome, Trouble};
 use crate::asm;
 use crate::stats::threads_for;
 use kempe_ir::exec::Memory;
+use kempe_ir::schedule::Chooser;
 use std::collections::BTreeSet;
 
 /// Most threads of a threadgroup.
@@ -134,7 +135,7 @@ fn run_threadgroup(steps: &Steps, groups: &mut [Group], machine: &mut Machine) -
     let mut chooser = Chooser::new(machine.options.order, count);
     loop {
         let runnable = |i: usize| !groups[i].done && !waiting[i];
-        let Some(current) = chooser.choose(count, runnable) else {
+        let Some(current) = chooser.choose(runnable) else {
             if let Some(i) = waiting.iter().position(|&w| w) {
                 if groups.iter().any(|g| g.done) {
                     let trouble = Trouble::new("deadlock", "waits at a barrier, others have ended");
@@ -172,50 +173,5 @@ fn fault(steps: &Steps, group: &Group, trouble: Trouble) -> Fault {
         threadgroup: group.threadgroup,
         group: group.number,
         message: trouble.message,
-    }
-}
-
-/// Chooses the SIMD group that runs next.
-struct Chooser {
-    order: Order,
-    state: u64,
-    current: usize,
-}
-
-impl Chooser {
-    fn new(order: Order, count: usize) -> Chooser {
-        let state = match order {
-            Order::Shuffled(seed) => seed,
-            _ => 0,
-        };
-        // The first choice is the first group, in reverse the last one.
-        let current = match order {
-            Order::Reverse => 0,
-            _ => count.saturating_sub(1),
-        };
-        Chooser { order, state, current }
-    }
-
-    fn choose(&mut self, count: usize, runnable: impl Fn(usize) -> bool) -> Option<usize> {
-        let begin = match self.order {
-            Order::Sequential => 0,
-            Order::RoundRobin => (self.current + 1) % count,
-            Order::Reverse => (self.current + count - 1) % count,
-            Order::Shuffled(_) => {
-                // splitmix64
-                self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-                let mut z = self.state;
-                z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-                z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-                ((z ^ z >> 31) % count as u64) as usize
-            }
-        };
-        let turns = 0..count;
-        let chosen = match self.order {
-            Order::Reverse => turns.map(|k| (begin + count - k) % count).find(|&i| runnable(i)),
-            _ => turns.map(|k| (begin + k) % count).find(|&i| runnable(i)),
-        };
-        self.current = chosen.unwrap_or(self.current);
-        chosen
     }
 }

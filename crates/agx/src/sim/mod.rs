@@ -35,6 +35,7 @@ use kempe_ir::exec::Memory;
 use std::fmt;
 
 pub use code::Code;
+pub use kempe_ir::schedule::Order;
 pub use memory::AddressMap;
 pub use step::{StepState, step_bytes};
 
@@ -84,20 +85,6 @@ pub struct Dispatch {
     pub groups: [u32; 3],
     /// Where the regions of memory lie in the address space of the device.
     pub map: AddressMap,
-}
-
-/// Which SIMD group of a threadgroup runs after a wait or a barrier. Every choice is deterministic.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Order {
-    /// The next one, in turn.
-    #[default]
-    RoundRobin,
-    /// The previous one, in turn.
-    Reverse,
-    /// The first one that can: one after the other from barrier to barrier, as the interpreter does it.
-    Sequential,
-    /// Any one, by a pseudo-random sequence with this seed.
-    Shuffled(u64),
 }
 
 /// How to run.

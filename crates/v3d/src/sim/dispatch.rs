@@ -7,9 +7,10 @@
 
 use super::code::Code;
 use super::thread::{Event, Machine, Thread, Trouble};
-use super::{Dispatch, Fault, LANES, Mask, Options, Order, Outcome, ThreadCounts};
+use super::{Dispatch, Fault, LANES, Mask, Options, Outcome, ThreadCounts};
 use crate::instr::Version;
 use kempe_ir::exec::{Batches, LaneContext, Memory, StartState};
+use kempe_ir::schedule::Chooser;
 
 /// What the chip puts into the registers of a compute thread, and which hardware thread it is. The interpreter takes it
 /// as its [`StartState`].
@@ -200,11 +201,7 @@ impl Code {
     pub(super) fn run_threads(&self, threads: &mut [Thread], m: &mut Machine) -> Result<(), Fault> {
         let count = threads.len();
         let mut waiting = vec![false; count];
-        let mut chooser = Chooser::new(m.options.order);
-        let mut current = match m.options.order {
-            Order::Reverse => count.saturating_sub(1),
-            _ => 0,
-        };
+        let mut chooser = Chooser::new(m.options.order, count);
         let mut live = count;
         let mut blocked = 0;
         while live != 0 {
@@ -220,8 +217,7 @@ impl Code {
                 blocked = 0;
             }
             let runnable = |i: usize| !threads[i].done && !waiting[i];
-            let Some(next) = chooser.choose(current, count, runnable) else { break };
-            current = next;
+            let Some(current) = chooser.choose(runnable) else { break };
             let thread = &mut threads[current];
             loop {
                 match thread.step(self, m) {
@@ -253,45 +249,5 @@ fn fault(thread: &Thread, trouble: Trouble) -> Fault {
         supergroup: thread.supergroup,
         batch: thread.batch,
         message: trouble.message,
-    }
-}
-
-/// Chooses the thread that runs after a switch.
-struct Chooser {
-    order: Order,
-    state: u64,
-    first: bool,
-}
-
-impl Chooser {
-    fn new(order: Order) -> Chooser {
-        let state = match order {
-            Order::Shuffled(seed) => seed,
-            _ => 0,
-        };
-        Chooser { order, state, first: true }
-    }
-
-    fn choose(&mut self, current: usize, count: usize, runnable: impl Fn(usize) -> bool) -> Option<usize> {
-        let first = std::mem::replace(&mut self.first, false);
-        let begin = match self.order {
-            Order::Sequential => 0,
-            _ if first && !matches!(self.order, Order::Shuffled(_)) => current,
-            Order::RoundRobin => (current + 1) % count,
-            Order::Reverse => (current + count - 1) % count,
-            Order::Shuffled(_) => {
-                // splitmix64
-                self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-                let mut z = self.state;
-                z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-                z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-                ((z ^ z >> 31) % count as u64) as usize
-            }
-        };
-        let steps = 0..count;
-        match self.order {
-            Order::Reverse => steps.map(|k| (begin + count - k) % count).find(|&i| runnable(i)),
-            _ => steps.map(|k| (begin + k) % count).find(|&i| runnable(i)),
-        }
     }
 }

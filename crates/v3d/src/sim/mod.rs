@@ -54,6 +54,7 @@ pub use graphics::{
     Depth, Draw, FragmentBatch, FragmentOutput, FragmentRun, PlacedSampler, TileContents, TileKind, TileWord,
     TileWrite, Varying, VertexBatch, VertexOutput, VertexRun, VpmRow,
 };
+pub use kempe_ir::schedule::Order;
 pub use patch::Primitives;
 pub use step::{StepState, step_words};
 
@@ -151,20 +152,6 @@ impl Dispatch {
             batches: None,
         }
     }
-}
-
-/// Which thread runs after a thread switch. Every choice is deterministic.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Order {
-    /// The next one, in turn.
-    #[default]
-    RoundRobin,
-    /// The previous one, in turn.
-    Reverse,
-    /// The first one that does not wait: one after the other from barrier to barrier, as the interpreter does it.
-    Sequential,
-    /// Any one, by a pseudo-random sequence with this seed.
-    Shuffled(u64),
 }
 
 /// How to run.
